@@ -182,7 +182,7 @@ def load(path: str | Path) -> list[Case]:
                 close = difflib.get_close_matches(str(key), names, 1)
                 raise ValueError(
                     f"{path}: a case has no key {key!r}"
-                    + (f"; did you mean {close[0]!r}?" if close else f"; it has {', '.join(names)}")
+                    + (f"; did you mean {close[0]!r}?" if close else f"; its fields are {', '.join(names)}")
                 )
         lists = {key: tuple(map(str, value)) for key, value in item.items() if isinstance(value, list)}
         cases.append(Case(**{**item, **lists, "origin": path.stem}))

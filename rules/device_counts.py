@@ -188,13 +188,15 @@ def devices_missing(job: Job) -> Iterator[Finding]:
         return
     if asked.raw > there.raw:
         yield Finding(
-            Message("the run asks for {asked} devices, and there are {there}", asked=asked.raw, there=there.raw),
+            Message(
+                "the run requests {asked} devices, but only {there} are available", asked=asked.raw, there=there.raw
+            ),
             span=job.place(asked),
         )
 
 
-NODES_MISSING_FEWER = "the run asks for {wanted:,} nodes with {each} devices, the scheduler lists {there:,}"
-SMALLER = "the run asks for {each} devices on a node, the scheduler lists {most} at most"
+NODES_MISSING_FEWER = "the run requests {wanted:,} nodes with {each} devices, but the scheduler lists {there:,}"
+SMALLER = "the run requests {each} devices per node, but the scheduler lists at most {most}"
 
 
 @rule(id="nodes-missing", severity=Severity.NOTE, reads=("(site)",))
@@ -222,7 +224,7 @@ def nodes_missing(job: Job) -> Iterator[Finding | Unverified]:
     if not any(group.devices for group in groups):
         return
     if (each := known(job.cluster.per_node)) is None:
-        yield Unverified("the number of devices on a node is not known")
+        yield Unverified("the number of devices per node is unknown")
         return
     most = max(group.devices for group in groups)
     there = sum(group.number for group in groups if group.devices >= each[0])

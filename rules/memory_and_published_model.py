@@ -41,7 +41,7 @@ def predicted_oom(job: Job) -> Iterator[Finding | Unverified]:
     Megatron-LM d98e8a6, megatron/training/theoretical_memory_usage.py; terms as printed by `preflight memory`
     """
     if (budget := job.cluster.budget) is None:
-        yield Unverified(Reason("the device is not known", Needed.DEVICE))
+        yield Unverified(Reason("the device is unknown", Needed.DEVICE))
         return
     estimate = job.memory
     worst = estimate.worst

@@ -172,7 +172,7 @@ def test_a_page_for_people_is_chinese_throughout(
 
 def test_a_language_without_catalogue_is_refused(real_cli: Callable[..., Ran]) -> None:
     ran = real_cli("check", ".", "--lang", "fr")
-    assert (ran.code, ran.err) == (2, "preflight: --lang is one of en, zh, not 'fr'\n")
+    assert (ran.code, ran.err) == (2, "preflight: --lang must be one of en, zh, not 'fr'\n")
 
 
 def test_errors_are_told_in_chinese(real_cli: Callable[..., Ran]) -> None:

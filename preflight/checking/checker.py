@@ -89,7 +89,7 @@ class MeasuredRun:
         return found.seconds / self.run.step
 
     def _unknown(self, reasons: tuple[str, ...]) -> InputError:
-        return InputError(f"the measured run cannot be estimated: {'; '.join(reasons)}", self.run.config)
+        return InputError(f"cannot estimate the measured run: {'; '.join(reasons)}", self.run.config)
 
     def _job(self) -> Job:
         path = self.settings.root / self.run.config

@@ -136,7 +136,7 @@ def _judged(job: Job, *, entry: str, launch: Launch | None, request: Request, ch
 
     roots, lacking = checkout.roots(job.versions)
     if lacking:
-        why = Message("the source of {names:and} is not at hand", names=lacking)
+        why = Message("the source of {names:and} is not available", names=lacking)
         return Judged("unread", (Unverified(why),), complete=False)
     entry = entry or _below(roots, launch)
     usual, device = os.path.join(checkout.root, USUAL), job.cluster.device
@@ -229,7 +229,7 @@ def _without_guesses(verdict: Verdict, checkout: Checkout | None, job: Job) -> V
     guessed = certain.error in NEVER_SURE and (certain.stage, certain.error) != LACKS_ARGUMENT
     if not guessed and not brought and not mentioned:
         return verdict
-    why = "values of a checkpoint are not known" if brought else f"{refusal_text(certain)} ({certain.place})"
+    why = "values of a checkpoint are unknown" if brought else f"{refusal_text(certain)} ({certain.place})"
     return verdict._replace(outcome="unread", refusals=(), why=why)
 
 
@@ -367,7 +367,7 @@ def _left_open(refusals: Sequence[Refusal], job: Job) -> list[Unverified]:
             count=len(world),
         )
         said.append(undecided_refusal(world[0], job) if known else Unverified(because, job.start, Needed.WORLD_SIZE))
-    return said or [Unverified("the program leaves open whether it refuses", job.start)]
+    return said or [Unverified("it is unknown whether the program refuses this run", job.start)]
 
 
 def _site(place: Place, roots: Sequence[str]) -> Site | None:

@@ -38,7 +38,7 @@ class Reading(NamedTuple):
             return f"{self.target} (from {self.evidence})" if self.evidence else self.target
         many = len(self.releases)
         if many > MOST_RELEASES:
-            return f"{self.target}, a guess: {many} releases from {self.releases[0]} to {self.releases[-1]} fit"
+            return f"{self.target} (a guess: {many} releases from {self.releases[0]} to {self.releases[-1]} fit)"
         others = f": {', '.join(self.releases)} fit" if many > 1 else ""
         return f"{self.target}, a guess{others}"
 
@@ -108,7 +108,7 @@ def settings_lines(project: Project, facts: Facts) -> Iterator[str]:
     if facts.device:
         yield f'device = "{facts.device}"'
     elif len(project.devices) == 1:
-        yield f'device = "{project.devices[0]}"  # the files name it'
+        yield f'device = "{project.devices[0]}"  # named in the files'
     else:
         yield '# device = "h100"  # the accelerator: enables the estimate of memory'
     if facts.devices_per_node:
@@ -120,7 +120,7 @@ def settings_lines(project: Project, facts: Facts) -> Iterator[str]:
     if facts.world_size:
         yield f"world-size = {facts.world_size}"
     if project.vendored:
-        yield f"exclude = [{', '.join(_quoted(project.vendored))}]  # code of others"
+        yield f"exclude = [{', '.join(_quoted(project.vendored))}]  # third-party code"
     if not facts.target:
         yield from _targets_by_folder(project)
 

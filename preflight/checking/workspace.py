@@ -147,7 +147,9 @@ class Workspace:
         if path not in self._opened:
             source = Source.read(path, shown)
             if not may_read(len(source.text)):
-                raise Exceeded(f"is not read: the files that one config names have more than {READ:,} bytes", shown)
+                raise Exceeded(
+                    f"is not read: the files that a config names have more than {READ:,} bytes in total", shown
+                )
             self._opened[path] = load(source)
         return next(iter(self._opened[path]), None)
 

@@ -124,7 +124,7 @@ def _level(mode: Mode, checker: Checker) -> str:
     """The lowest severity at which a finding fails the check. Raises InputError for one that there is not."""
     level = "never" if mode.exit_zero else mode.fail_on or checker.settings.fail_on
     if level not in LEVELS:
-        raise InputError(f"--fail-on is one of {', '.join(LEVELS)}, not {level!r}{did_you_mean(level, LEVELS)}")
+        raise InputError(f"--fail-on must be one of {', '.join(LEVELS)}, not {level!r}{did_you_mean(level, LEVELS)}")
     return level
 
 
@@ -140,7 +140,7 @@ def _verify(mode: Mode) -> None:
     if mode.unsafe and not (mode.fix or mode.diff):
         raise InputError("--unsafe needs --fix or --diff: without them nothing is changed")
     if mode.diff and mode.fix:
-        raise InputError("--diff writes nothing, --fix does: give one of them")
+        raise InputError("--diff writes nothing, but --fix does: use only one of them")
 
 
 def _changes(
@@ -221,7 +221,7 @@ def _narrowed(report: Report, checker: Checker, scope: Scope) -> Report:
         if stale:
             number = sum(stale.values())
             entries = "1 entry" if number == 1 else f"{number} entries"
-            text = local(f"not needed any more: {entries} of {scope.baseline}; record it again")
+            text = local(f"no longer needed: {entries} of {scope.baseline}; record the baseline again")
             print(f"preflight: {text}", file=sys.stderr)
     if scope.diff_base is not None:
         from preflight.checking.changes import Changes

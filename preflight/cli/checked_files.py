@@ -169,7 +169,7 @@ def _results(team: dict[Connection, BaseProcess], number: int) -> Iterator[Any]:
             try:
                 index, results, error = pipe.recv()
             except (EOFError, OSError):
-                raise Died("a process that checks files was ended from outside") from None
+                raise Died("a worker process was killed") from None
             if error is not None:
                 raise error
             done[index] = results

@@ -12,7 +12,7 @@ from preflight.cli.output import deliver, read_for, refuse_unread
 from preflight.source.text import InputError
 
 FORMATS = ("text", "markdown", "json")
-HELP = "Two files, two folders, or a range of git as HEAD~1.. or main...HEAD, and files or folders to look at."
+HELP = "Two files, two folders, or a git range (HEAD~1.., main...HEAD), followed by files or folders to compare."
 Sides = Annotated[list[str] | None, option(metavar="A B|REV..[REV] [PATHS]...", help=HELP)]
 
 

@@ -65,7 +65,7 @@ def silence() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-_GONE = "the working directory does not exist any more; change to another one"
+_GONE = "the working directory no longer exists; change to another one"
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 

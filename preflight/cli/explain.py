@@ -22,7 +22,7 @@ from preflight.source.text import InputError
 
 RuleId = Annotated[
     str | None,
-    typer.Argument(metavar="[RULE]", help="The id of a rule, or the end of one.", autocompletion=completion.rules),
+    typer.Argument(metavar="[RULE]", help="The id of a rule, or the end of its id.", autocompletion=completion.rules),
 ]
 All = Annotated[bool, typer.Option("--all", help="Print the pages of all rules.", show_default=False)]
 TRANSLATED = "rule_pages_zh"

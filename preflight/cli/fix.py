@@ -128,12 +128,12 @@ def _line(outcome: Outcome, style: Look, *, would: bool) -> str:
 
 
 Diff = Annotated[bool, option("--diff", help="Print the changes and write nothing.")]
-CHANGES = "Apply fixes that may change batch, loss curve or speed."
+CHANGES = "Apply fixes that may change the batch, the loss curve or the speed."
 Unsafe = Annotated[bool, option("--unsafe", help=CHANGES)]
 OUTSIDE = "Also change files outside the named paths: link targets, configs that a config names."
 Follow = Annotated[bool, option("--follow", help=OUTSIDE)]
 
-CHOOSE = "Ask about every finding which way out to take, and show what each changes."
+CHOOSE = "Ask which fix to apply for each finding, and show what each one changes."
 Interactive = Annotated[bool, option("--interactive", "-i", help=CHOOSE)]
 
 

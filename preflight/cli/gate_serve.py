@@ -21,28 +21,29 @@ if TYPE_CHECKING:
     from preflight.gate.server import Server
 
 Socket = Annotated[str, typer.Option("--socket", metavar="PATH", help="The Unix socket to listen on.")]
-Workers = Annotated[int, typer.Option("--workers", metavar="N", min=1, help="Processes that check.")]
+Workers = Annotated[int, typer.Option("--workers", metavar="N", min=1, help="Number of worker processes.")]
 Timeout = Annotated[
     float,
     typer.Option(
         "--timeout",
         metavar="S",
         min=0.01,
-        help="CPU seconds before a check ends without a verdict; double on a busy machine.",
+        help="CPU seconds until a check ends without a verdict; doubled on a busy machine.",
     ),
 ]
 Device = Annotated[
     str | None,
     typer.Option(
-        "--device", metavar="NAME", help="The accelerator: memory is judged, too.", autocompletion=completion.devices
+        "--device", metavar="NAME", help="The accelerator: memory is also checked.", autocompletion=completion.devices
     ),
 ]
 Final = Annotated[
-    list[str] | None, typer.Option("--final", metavar="RULE", help="Rules that no override lifts.", show_default=False)
+    list[str] | None,
+    typer.Option("--final", metavar="RULE", help="Rules that cannot be overridden.", show_default=False),
 ]
 ReportOnly = Annotated[bool, typer.Option("--report-only", help="Never refuse.", show_default=False)]
 RefuseUnknown = Annotated[
-    bool, typer.Option("--refuse-unknown", help="Refuse where no run could be resolved.", show_default=False)
+    bool, typer.Option("--refuse-unknown", help="Refuse submissions without a resolvable run.", show_default=False)
 ]
 Audit = Annotated[
     str | None, typer.Option("--audit", metavar="FILE", help="Append one JSON line per verdict.", show_default=False)
@@ -80,7 +81,7 @@ def gate_serve(
     try:
         server = Server(Path(socket), workers, policies, Path(audit) if audit else None, _log)
     except OSError as error:
-        raise InputError(f"cannot be listened on: {error.strerror or error}", socket) from None
+        raise InputError(f"cannot listen on this socket: {error.strerror or error}", socket) from None
 
     _end_when_told(server)
     _log(f"listening on {socket}")

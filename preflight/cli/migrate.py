@@ -63,7 +63,7 @@ def _verify(checker: Checker, inputs: Inputs, to: str, *, write: bool) -> None:
     verify_facts(Facts(target=to), checker.plugins)
     verify_release(to, checker.plugins)
     if write and session.STDIN in (inputs.paths or []):
-        raise InputError("--write changes files, and stdin is none")
+        raise InputError("--write changes files, but stdin is not a file")
 
 
 def _moved(

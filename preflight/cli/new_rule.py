@@ -20,7 +20,7 @@ FUNCTION = '''"""One sentence that names the fault.
 Compares this with that.
 
 ## Why is this bad?
-What breaks, and when: at launch, at the first step, or silently.
+What breaks, and when: at launch, in the first step, or silently.
 
 ## Example
 
@@ -223,7 +223,7 @@ def new_rule(id: Id, into: Into = Path("rules"), fixtures: Fixtures = Path("test
     if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name):
         raise InputError(f"a rule's id is kebab case, like device-count; {name!r} is not")
     if framework and framework not in FRAMEWORKS:
-        raise InputError(f"there are no declared checks of {framework!r}{did_you_mean(framework, FRAMEWORKS)}")
+        raise InputError(f"no checks are declared for {framework!r}{did_you_mean(framework, FRAMEWORKS)}")
     if not into.is_dir():
         raise InputError("is not a folder; run this in a checkout, or give --into", str(into))
     if framework:

@@ -27,7 +27,9 @@ def offered(incomplete: str) -> list[str]:
 
 Name = Annotated[
     str | None,
-    typer.Argument(metavar="NAME", help="A schema's name; without it the names are listed.", autocompletion=offered),
+    typer.Argument(
+        metavar="NAME", help="The name of a schema; without it, all names are listed.", autocompletion=offered
+    ),
 ]
 
 

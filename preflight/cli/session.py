@@ -96,7 +96,9 @@ def _checker(found: Settings, facts: JobFacts, rules: Rules, at: AtSite) -> Chec
     least = rules.min_severity or ""
     if least and least not in settings.SEVERITIES:
         hint = did_you_mean(least, settings.SEVERITIES)
-        raise InputError(f"--min-severity is one of {', '.join(reversed(settings.SEVERITIES))}, not {least!r}{hint}")
+        raise InputError(
+            f"--min-severity must be one of {', '.join(reversed(settings.SEVERITIES))}, not {least!r}{hint}"
+        )
     made = Checker(found, loaded, facts_of(facts), Choice(listed(rules.select), listed(rules.ignore), least))
     made.site = site_of(at, found)
     for old, new in made.renamed.items():
@@ -114,10 +116,12 @@ def site_of(at: AtSite, found: Settings) -> SiteRequest | None:
     if not at.site:
         for name, value in (("python", at.python), ("inventory", at.inventory), ("scheduler", at.scheduler)):
             if value is not None:
-                raise InputError(f"--{name} needs --site: without it nothing is looked at")
+                raise InputError(f"--{name} needs --site: without it no data, checkpoints or nodes are checked")
         return None
     if at.scheduler is not None and at.scheduler not in SCHEDULERS:
-        raise InputError(f"--site={at.scheduler} is not a scheduler that preflight can ask; it must be {SCHEDULERS[0]}")
+        raise InputError(
+            f"--site={at.scheduler} is not a scheduler that preflight can query; it must be {SCHEDULERS[0]}"
+        )
     return found.site._replace(
         python=at.python or found.site.python,
         inventory=at.inventory or found.site.inventory,

@@ -23,7 +23,7 @@ from preflight.source.record import replace
 from preflight.source.text import InputError
 
 STEP = "A measured step, e.g. 1.2s: prints tokens/s, MFU, HFU."
-All = Annotated[bool, typer.Option("--all", "-a", help="List every value, with where it comes from.")]
+All = Annotated[bool, typer.Option("--all", "-a", help="List every value with its origin.")]
 StepTime = Annotated[str | None, typer.Option("--step-time", metavar="TIME", help=STEP, show_default=False)]
 
 

@@ -18,11 +18,11 @@ Logs = Annotated[
 ]
 Run = Annotated[str | None, option("--run", metavar="CONFIG", help="The config or launch script of the job.")]
 JobId = Annotated[
-    str | None, option("--job", metavar="ID", help="A job of Slurm: its logs and state, by scontrol and sacct.")
+    str | None, option("--job", metavar="ID", help="A Slurm job: its logs and state are taken from scontrol and sacct.")
 ]
 Format = Annotated[str, option("--output-format", "-f", metavar="text|json|html", help="For people, or for programs.")]
 Colour = Annotated[
-    str, option("--color", metavar="auto|always|never", help="Colours (NO_COLOR and FORCE_COLOR hold for auto).")
+    str, option("--color", metavar="auto|always|never", help="Colours (auto respects NO_COLOR and FORCE_COLOR).")
 ]
 
 
@@ -50,7 +50,7 @@ def why(
     from preflight.report.why import why_dict, why_html, why_text
 
     if output_format not in FORMATS:
-        raise InputError(f"this command prints text, json or html, not {output_format!r}")
+        raise InputError(f"this command supports the formats text, json and html, not {output_format!r}")
     names, said = _logs(list(logs or ()), job)
     found = diagnosed(read_logs(names, said))
     told = behind(found, _checked(run, facts, rules)) if run is not None else None
@@ -76,7 +76,7 @@ def _logs(named: list[str], job: str | None) -> tuple[list[str], tuple[str, ...]
         of_job = logs_of_job(job)
         named, said = [*named, *of_job.logs], of_job.said
     if not named and not said:
-        raise InputError("no log is named: give files, folders of them, - for stdin, or --job ID")
+        raise InputError("no log given: pass files, folders of them, - for stdin, or --job ID")
     return opened(named), said
 
 

@@ -84,7 +84,7 @@ def claim(document: Document, dialects: Sequence[Dialect], request: Request) -> 
         claiming = [dialect for dialect in claiming if dialect.name not in left]
     if len(claiming) > 1:
         raise Ambiguous(
-            f"is claimed by {' and '.join(sorted(d.name for d in claiming))}; give --target", document.source.name
+            f"matches {' and '.join(sorted(d.name for d in claiming))}; choose one with --target", document.source.name
         )
     return claiming[0] if claiming else None
 

@@ -89,7 +89,7 @@ def _splices(finding: Finding, fix: Fix, documents: dict[str, list[Document]]) -
     for (name, run), edits in by_document.items():
         document = next((d for d in documents.get(name, []) if d.run == run or d.kind == "yaml"), None)
         if document is None:
-            raise CannotEdit("no file to write it to")
+            raise CannotEdit("there is no file to write it to")
         editor = "shell" if document.kind == "script" else document.kind
         changes: list[Splice] = import_module(f"preflight.loaders.{editor}_edit").splices(document, tuple(edits))
         found.setdefault(name, []).extend(changes)

@@ -26,7 +26,7 @@ def prove_python(old: Source, edits: Sequence[Edit], new: Source) -> None:
     wanted: dict[tuple[Place, Place], object] = {}
     for edit in edits:
         if edit.action != "set" or edit.span is None or edit.span.source is not old:
-            raise NotProven("of a Python program only a literal is edited")
+            raise NotProven("only literals of a Python program are edited")
         wanted[_place(edit.span, edit.span.start), _place(edit.span, edit.span.end)] = edit.value
     exchange = _Exchange(wanted)
     try:

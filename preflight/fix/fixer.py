@@ -217,7 +217,7 @@ def _left(finding: Finding, why: str, allowed: Allowed) -> Outcome:
         return Outcome(finding, "needs a choice", finding.fix.title)
     if allowed.unsafe or finding.fix.safety is Safety.SAFE:
         if outside := ", ".join(allowed.outside(finding)):
-            return Outcome(finding, "needs --follow", f"{outside} lies elsewhere")
+            return Outcome(finding, "needs --follow", f"{outside} is outside the named paths")
         return Outcome(finding, "not proven", finding.fix.title)
     return Outcome(finding, "needs --unsafe", finding.fix.title)
 
@@ -259,7 +259,7 @@ def _one(workspace: Workspace, result: Fixed, finding: Finding, allowed: Allowed
             if why is None:
                 return None
             whys.append(why)
-    return whys[0] if whys else "there is only advice"
+    return whys[0] if whys else "the fix is only advice"
 
 
 def _try(workspace: Workspace, result: Fixed, findings: Sequence[Finding], *, partial: bool) -> str | None:
@@ -267,7 +267,7 @@ def _try(workspace: Workspace, result: Fixed, findings: Sequence[Finding], *, pa
     sources = {source.name: source for source in workspace.sources} | result.edited
     result.work += ATTEMPT + sum(len(source.text) for source in sources.values())
     if result.work > MAX_WORK:
-        return "this file is too long for so many attempts in one call"
+        return "this file is too long for this many attempts in one call"
     found = proven(workspace, result.report, findings, result.edited, partial=partial)
     if isinstance(found, str):
         return found

@@ -187,7 +187,7 @@ def _converted(found: Found, flag: Flag) -> object:
     wanted = kinds.get(flag.kind, (str, int, float) if flag.nargs is None else texts)
     items = raw if isinstance(raw, list) and flag.nargs is not None else [raw]
     if not all(isinstance(one, wanted) and (flag.kind == "bool" or not isinstance(one, bool)) for one in items):
-        return Unknown(f"{raw!s:.40} is not read as {flag.kind}")
+        return Unknown(f"{raw!s:.40} cannot be read as {flag.kind}")
     return str(raw) if flag.kind == "str" and flag.nargs is None else raw
 
 

@@ -189,7 +189,7 @@ UNREAD = "unread-key"
 CLOSE = 0.85
 """The similarity from which a key is reported as a misspelling of another one."""
 SAID = {
-    "dropped": "{front_end} has no option {key} and drops it without a word{hint}",
+    "dropped": "{front_end} has no option {key} and drops it silently{hint}",
     "skipped": "{front_end} has no key {key} and skips it with a warning{hint}",
     "refused": "{front_end} has no key {key}: it refuses the run{hint}",
 }
@@ -213,7 +213,7 @@ def _of_release(front_end: FrontEnd, fault: Problem) -> Problem:
     said = values_of(fault.message)
     if not front_end.takes_elsewhere(str(said.get("option")), str(said.get("value"))):
         return fault
-    message = Message("{message}; other releases take it", message=fault.message)
+    message = Message("{message}; other releases accept it", message=fault.message)
     return fault._replace(message=message, in_use=True, fix=None)
 
 

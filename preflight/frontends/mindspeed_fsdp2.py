@@ -67,7 +67,7 @@ def sizes(run: Run) -> None:
         if model is None:
             run.lose(name, "it is in the model's config.json")
         else:
-            run.derive(name, model.sizes.get(size, 0), f"{model.name} as it is published", of="model_path")
+            run.derive(name, model.sizes.get(size, 0), f"{model.name} as published", of="model_path")
 
 
 APART = (

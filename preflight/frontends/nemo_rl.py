@@ -357,7 +357,7 @@ def of_interpolations(config: Composed) -> Iterator[Problem]:
             left += [((*path, at), one) for at, one in enumerate(node.items)]
         elif lost := config.dead(path, node):
             key = ".".join(map(str, path))
-            message = Message("{key} leads to {lost}, which the config does not have", key=key, lost=lost)
+            message = Message("{key} refers to {lost}, which the config does not have", key=key, lost=lost)
             yield Problem(REFUSED, message, node.span)
 
 

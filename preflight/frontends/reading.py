@@ -245,7 +245,7 @@ class Front(NamedTuple):
         return (
             front_end.world(run)
             if self.stated and front_end.world is not None
-            else unknown("it asks for those that there are")
+            else unknown("it uses all available devices")
         )
 
     @property

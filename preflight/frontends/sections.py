@@ -319,7 +319,7 @@ def _variables(config: Composed, shape: Shape) -> Iterator[tuple[str, Value]]:
         found = config.at(*shape.environment, name)
         if name in shape.runner:
             for inner in (one for node in _live(found.node) for one in _live(node.value)):
-                yield str(inner.key.value), Value(Unknown("each node has its own"), Origin.UNKNOWN)
+                yield str(inner.key.value), Value(Unknown("each node has a separate value"), Origin.UNKNOWN)
         elif isinstance(found.value, Unknown):
             yield name, Value(found.value, Origin.UNKNOWN)
         elif found.node is not None and found.node.kind == "scalar":

@@ -95,7 +95,7 @@ def of_sizes(config: Composed, own: Source) -> Iterator[Problem]:
         if node is None or node.kind != "scalar" or node.span.source is own or not found.known:
             continue
         if isinstance(value, str):
-            template = "{key} is a number, not {value:.60}" if value else "{key} is a number, and has no value"
+            template = "{key} is a number, not {value:.60}" if value else "{key} must be a number, but has no value"
             yield Problem(REFUSED, Message(template, key=key, value=value), node.span)
         elif key in SIZES and isinstance(value, int) and not isinstance(value, bool) and value < 1:
             yield Problem(REFUSED, Message("{key} is {value}: at least 1 is needed", key=key, value=value), node.span)

@@ -20,7 +20,7 @@ PATIENCE = 0.2
 OPENING, CLOSING = 5.0, 1.0
 MOST_WAITING = 2000
 """Lines that wait for a hanging disk; more are only counted."""
-HANGS = "does not answer"
+HANGS = "does not respond"
 
 KEPT = ("verdict", "exit", "tool", "subject", "allocation", "override", "problem", "elapsed_ms")
 
@@ -139,7 +139,7 @@ class Trail:
             line.done.set()
             if self._hangs and self._lines.empty():
                 self._hangs = False
-                self._tell("the audit file answers again")
+                self._tell("the audit file responds again")
 
     def _write(self, line: _Line) -> None:
         with self._lock:
@@ -148,7 +148,7 @@ class Trail:
             if not line.text:
                 os.close(open_to_append(self._path))
                 return
-            before = f"{lost(missing, 'these could not be recorded')}\n" if missing else ""
+            before = f"{lost(missing, 'some submissions could not be recorded')}\n" if missing else ""
             append(self._path, before + line.text)  # both or none: a disk that is nearly full takes a short line
         except (OSError, InputError) as error:
             line.why = error.message if isinstance(error, InputError) else error.strerror or str(error)

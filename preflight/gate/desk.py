@@ -177,9 +177,9 @@ class Desk:
         """Submissions for which the gate was not asked: the caller had to pause, or got no answer."""
         for user, count in question.unasked():
             with self._lock:
-                self.counts["not asked about"] += count
+                self.counts["not checked"] += count
             if self._trail is not None:
-                self._trail.write(audit.lost(count, "not asked about: the checker was busy or did not answer", user))
+                self._trail.write(audit.lost(count, "not checked: the checker was busy or did not respond", user))
 
     def look(self) -> None:
         """Periodic work."""

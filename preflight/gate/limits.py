@@ -248,10 +248,14 @@ class Budget:
         level = self._all.level(now)
         if not self._open and level <= -min(FAIR, self.seconds):
             self._open, self._turned_away = True, 0
-            self._tell("too many checks end without a verdict: submissions are answered unchecked for some seconds")
+            self._tell(
+                "too many checks end without a verdict: for some seconds submissions are answered without a check"
+            )
         elif self._open and level >= 0:
             self._open = False
-            self._tell(f"submissions are checked again; {self._turned_away} were answered unchecked meanwhile")
+            self._tell(
+                f"submissions are checked again; {self._turned_away} were answered without a check in the meantime"
+            )
 
 
 def _wait(seconds: float) -> int:

@@ -56,11 +56,9 @@ def _free(path: Path) -> None:
         except (ConnectionRefusedError, FileNotFoundError):
             pass
         except OSError as error:  # it hangs, or it belongs to another process: it may still be alive
-            raise InputError(
-                f"is the socket of something that does not answer: {error.strerror or error}", str(path)
-            ) from None
+            raise InputError(f"is a socket on which nothing responds: {error.strerror or error}", str(path)) from None
         else:
-            raise InputError("another checker listens on it", str(path))
+            raise InputError("another checker is listening on it", str(path))
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
 
@@ -158,7 +156,7 @@ class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
         """A caller that disconnects is not an error of the gate."""
         error = sys.exception() if sys.version_info >= (3, 11) else sys.exc_info()[1]
         if not isinstance(error, OSError):
-            self._tell(f"an answer failed: {type(error).__name__}: {error}")
+            self._tell(f"a response failed: {type(error).__name__}: {error}")
 
     def server_close(self) -> None:
         """Answer the pending questions, and end. From now on callers find no socket."""
@@ -231,22 +229,22 @@ class Handler(BaseHTTPRequestHandler):
             return None  # the caller counts it among those about which it did not ask
         if len(body) < length:
             return self._send(
-                400, self.server.desk.refuse(Question(asked, body), "the script did not arrive whole, or not in time")
+                400, self.server.desk.refuse(Question(asked, body), "the script arrived incomplete or too late")
             )
         self._send(200, self.server.desk.answer(Question(asked, body)))
 
     def do_GET(self) -> None:
         self.server.has_read(self.request)
         counts = "".join(f"{name}: {count}\n" for name, count in sorted(self.server.desk.counts.items()))
-        self._write(200, "text/plain; charset=utf-8", f"0\npreflight is here\n{counts}")
+        self._write(200, "text/plain; charset=utf-8", f"0\npreflight is running\n{counts}")
 
     def _problem(self) -> tuple[int, str] | None:
         """Why a body is not read: the HTTP status, and a sentence."""
         if self.headers.get("Transfer-Encoding"):
-            return 411, "a body in chunks is not read; send its length"
+            return 411, "chunked bodies are not supported; send the content length"
         given = self.headers.get_all("Content-Length") or []
         if not given:
-            return 411, "a body without its length is not read"
+            return 411, "bodies without a content length are not supported"
         if len(set(given)) > 1 or not (given[0].isascii() and given[0].isdecimal()) or len(given[0]) > 18:
             return 400, f"the length of the body is not a number: {given[0][:40]}"
         if int(given[0]) > MAX_SCRIPT:
@@ -280,7 +278,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """Input that is not a question: wrong usage, answered in the same format, and audited."""
-        why = f"this is not a question to the gate: {plain(message or HTTPStatus(int(code)).phrase)[:100]}"
+        why = f"this is not a request to the gate: {plain(message or HTTPStatus(int(code)).phrase)[:100]}"
         self._send(int(code), self.server.desk.refuse(Question(self._asked(), b""), why))
 
     def _asked(self) -> dict[str, str]:

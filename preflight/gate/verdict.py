@@ -214,7 +214,7 @@ def digest(report: Report, plugins: Plugins) -> str:
 
 WIDTH = 60
 SHOWN = 8
-UNJUDGED = "rules are final here: nothing passes without a verdict"
+UNJUDGED = "some rules are final: no submission passes without a verdict"
 
 
 def told(verdict: Verdict, recorded: bool = True) -> list[str]:
@@ -246,10 +246,10 @@ def _unjudged(verdict: Verdict) -> list[str]:
 
 def _way_out(verdict: Verdict) -> list[str]:
     if verdict.final:
-        return [local("no override lifts this")]
+        return [local("this cannot be overridden")]
     command = "scontrol update ... comment=" if verdict.submission.change else "sbatch --comment="
     return [
-        local("to run it all the same, and have that recorded:"),
+        local("to run it anyway, which is recorded:"),
         f'  {command}"preflight-override=WHY"{"" if verdict.submission.change else " ..."}',
     ]
 

@@ -120,7 +120,10 @@ class Workers:
                 _processor(worker.process.pid) - before > most / 2,
             )
         except (OSError, EOFError):
-            why, worked = "the checker ends" if self._ending.is_set() else "the check ended its process", True
+            why, worked = (
+                "the checker is shutting down" if self._ending.is_set() else "the check crashed its process",
+                True,
+            )
         finally:
             self._busy.discard(worker)
         self._worn.put(worker)
@@ -158,7 +161,7 @@ class Workers:
                     break
                 except OSError as error:
                     if not failed:
-                        self._tell(f"a worker cannot be started: {error.strerror or error}; trying again")
+                        self._tell(f"a worker cannot be started: {error.strerror or error}; retrying")
                     failed = True
                     self._ending.wait(AGAIN)
 

@@ -53,7 +53,7 @@ def space(job: Job, limits: Limits) -> Space:
     if world is None or world[0] < 1:
         raise Missing("the number of devices is unknown; give --world-size")
     if world[0] > MOST_DEVICES:
-        raise Missing(f"layouts are searched for {MOST_DEVICES:,} devices at most, and the job has {world[0]}")
+        raise Missing(f"layouts are searched for {MOST_DEVICES:,} devices at most, but the job has {world[0]}")
     if batch is None and not limits.free and limits.near is None:
         raise Missing("the global batch is not known")
     numbers, measured = _shape(job, limits)

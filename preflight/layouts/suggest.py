@@ -97,7 +97,7 @@ def _without(workspace: Workspace, report: Report, job: Job, findings: list[Find
             and not now - was
             and now[finding.rule, finding.message] < was[finding.rule, finding.message]
         ):
-            gone = Fix(f"remove {key[-1]}, so that its default holds", edits)
+            gone = Fix(f"remove {key[-1]}, so that its default applies", edits)
             findings[i] = Policy(job).ranked(replace(finding, fix=gone))
 
 
@@ -158,7 +158,7 @@ def _cost(found: Found, fastest: float) -> str:
     if fastest > 0:
         slower = found.seconds / fastest - 1
         told.append(
-            "the fastest of these" if slower < 0.005 else f"a step {slower:.0%} longer than the fastest of these"
+            "the fastest of these" if slower < 0.005 else f"a step takes {slower:.0%} longer than the fastest of these"
         )
     return ", ".join([*told, "same global batch"])
 

@@ -18,13 +18,13 @@ PREFIX = "known-defect-"
 NOTED = ("slow", "memory", "seldom")
 """Effects that do not change the training, or that few runs meet: they are notes."""
 CONSEQUENCE = {
-    "silent": "training goes on without an error and computes something else",
-    "loses data": "a checkpoint or the data lack what they should hold",
+    "silent": "training continues without an error, but computes something else",
+    "loses data": "a checkpoint or the data are incomplete",
     "dies": "the run ends with an error",
-    "hangs": "ranks wait for each other without end",
+    "hangs": "ranks wait for each other forever",
     "slow": "the run is slower than it should be",
     "memory": "the run takes more memory than it should",
-    "seldom": "most runs do not meet it; those that do fail, or train otherwise",
+    "seldom": "most runs are not affected; the others fail or train something else",
 }
 """The consequence of an effect for the run."""
 Row = Mapping[str, Any]

@@ -315,5 +315,7 @@ def _sorted(rules: Sequence[Checkable]) -> tuple[Checkable, ...]:
             raise RuleTableError(f"two rules are called {rule.id!r}")
         seen[rule.id] = rule
     if not rules:
-        raise RuleTableError("no rules are loaded; is preflight installed (its rules come in by an entry point)?")
+        raise RuleTableError(
+            "no rules are loaded; is preflight installed (its rules are registered by an entry point)?"
+        )
     return tuple(seen[id] for id in sorted(seen))

@@ -154,10 +154,10 @@ def _of_a_checkout(job: Job) -> Doubt | None:
     has = certainty.has
     if has is None:
         return (lambda finding: None if finding.rule in certainty.lacks else finding) if certainty.lacks else None
-    template = "{target} checks this, the code in this checkout does not ({evidence})"
+    template = "{target} checks this, but the code in this checkout does not ({evidence})"
     because = Message(template, target=str(job.target), evidence=certainty.evidence)
     if certainty.lying:
-        template = "{target} checks this; {lying} lies in this checkout ({evidence})"
+        template = "{target} checks this, but this checkout contains {lying} ({evidence})"
         because = Message(template, target=str(job.target), lying=certainty.lying, evidence=certainty.evidence)
 
     if certainty.patched:
@@ -281,7 +281,9 @@ def _of_releases(job: Job) -> Doubt | None:
     described = [release for release in possible if _described(release, known.framework)]
     stacks = {release: certainty.stack(release) or {known.framework: release} for release in described or possible}
     fork = Message(
-        "checked as {target}, which has no {option}: the release may be another", target=str(job.target), option=option
+        "checked as {target}, which has no {option}: the release may be a different one",
+        target=str(job.target),
+        option=option,
     )
 
     slips = {
@@ -330,8 +332,8 @@ def _not_all(finding: Finding, stacks: Mapping[str, Mapping[str, str]]) -> Messa
         return None
     first, last = alike[0], alike[-1]
     if last == releases[-1]:
-        return Message("holds from {first} on; the options also fit {oldest}", first=first, oldest=releases[0])
-    template = "holds from {first} to {last}; the options also fit {newest}"
+        return Message("applies from {first} on; the options also fit {oldest}", first=first, oldest=releases[0])
+    template = "applies from {first} to {last}; the options also fit {newest}"
     return Message(template, first=first, last=last, newest=releases[-1])
 
 
@@ -356,7 +358,7 @@ def _of_words(job: Job) -> Doubt:
         place = finding.span
         before = place.source.text[max(0, place.start - LONGEST_DEFAULT) : place.start]
         if (parameter := POSITIONAL.search(before)) is not None:
-            return lowered(finding, Message("this is the default of ${number}", number=parameter[1]))
+            return lowered(finding, Message("this is the default value of ${number}", number=parameter[1]))
         return finding
 
     return judged
@@ -406,7 +408,7 @@ def _one_of_a_fork(found: list[Finding], job: Job) -> list[Finding]:
         [p for p in problems if not p.in_use],
         job,
         "no release of {framework} has the options {options:and}: this is a fork or another program; --program PATH "
-        "names its source",
+        "gives its source",
     )
 
 

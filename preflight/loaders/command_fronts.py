@@ -67,7 +67,7 @@ def _waits(started: Started, asked: Allocation) -> Iterator[Problem]:
     nodes, here = started.nodes, _own_address(started.words)
     several = Count(1, asked.nodes.span, asked.nodes.source) if asked.nodes is not None else None
     if here is not None and "srun" in started.fronts and _exceeds(nodes, several) and _exceeds(asked.nodes, several):
-        template = "{launcher} waits for {nodes} nodes at {host}, which is another machine on each of them"
+        template = "{launcher} waits for {nodes} nodes at {host}, which is a different machine on each of them"
         assert nodes is not None
         yield Problem(RULE, Message(template, launcher=started.launcher, nodes=nodes.value, host=here.text), here.span)
     elif _exceeds(nodes, asked.nodes):

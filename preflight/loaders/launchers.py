@@ -57,7 +57,7 @@ def arguments(words: Sequence[Word]) -> Arguments:
     if any(w.text is None and not w.because for w in given):
         pass
     elif len(given) not in (1, 2, 6, 9):
-        template = "{launcher} takes 1, 2, 6 or 9 arguments and is given {count}; it prints its usage and stops"
+        template = "{launcher} takes 1, 2, 6 or 9 arguments, not {count}; it prints its usage and exits"
         message = Message(template, launcher=_NAME, count=len(given))
         problems.append(Problem("msrun-launcher-arguments", message, words[0].span))
     elif len(given) > 1 and world.value == 1:

@@ -88,7 +88,7 @@ def _splices(document: Document, edit: Edit) -> list[Splice]:
             return [(item.span, spell(edit.value, item, document))]
         return [_add(document, edit.key, edit.value)]
     if parent is None or entry is None:
-        raise CannotEdit(f"{dotted(edit.key)} is not there")
+        raise CannotEdit(f"{dotted(edit.key)} is missing")
     if edit.action == "rename":
         quote = entry.key.style if entry.key.style in ("'", '"') else ""
         return [(entry.key.span, f"{quote}{edit.value}{quote}")]
@@ -106,7 +106,7 @@ def _find(document: Document, key: Key) -> tuple[Node | None, Entry | None]:
         return parent, None
     entry = next((e for e in reversed(parent.entries) if not e.shadowed and e.key.value == key[-1]), None)
     if entry is not None and entry.merged:
-        raise CannotEdit(f"{dotted(key)} comes in by a merge key")
+        raise CannotEdit(f"{dotted(key)} comes from a merge key")
     return parent, entry
 
 

@@ -79,7 +79,7 @@ def cut_off(failure: Failure) -> str | None:
     origin = origin_of(failure)
     if origin is None:
         return None
-    return Message("the log ends before the exception; it died in {where}", where=_where(origin))
+    return Message("the log ends before the exception; the process died in {where}", where=_where(origin))
 
 
 def _where(origin: Origin) -> str:

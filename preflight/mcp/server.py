@@ -24,19 +24,20 @@ from preflight.source.text import InputError
 
 INSTRUCTIONS = """\
 preflight checks LLM training configs (Megatron-LM, MindSpeed, MindFormers, verl and others) without running them.
-Loop: check the file; for errors call fix and apply its patch, or edit by hand with `explain`; check again, with
-`text` for content that is not saved; then memory with the device, and layouts where it does not fit. For a job that
-died call why with its logs and its config.
-An error means that the framework rejects the run. A warning runs, probably not as intended. What is unknown is listed
-under `unknown` and is not judged: pass world_size, device and target where you know them, and never guess them."""
+Loop: check the file; for errors call fix and apply its patch, or edit by hand with `explain`; check again, with `text`
+for unsaved content; then call memory with the device, and layouts if the run does not fit. For a job that died, call
+why with its logs and its config.
+An error means that the framework rejects the run. With a warning the run starts, but probably not as intended. Unknown
+values are listed under `unknown` and are not checked: pass world_size, device and target if you know them, and never
+guess them."""
 
 Path_ = Annotated[str, Field(description="The file, relative to the folder of the server.")]
 Paths = Annotated[list[str], Field(description="Files or folders, relative to the folder of the server.")]
-Text = Annotated[str | None, Field(description="Content of the file instead of what is saved.")]
-World = Annotated[int | None, Field(description="Number of devices of the job, where known.", ge=1)]
-Nodes = Annotated[int | None, Field(description="Number of nodes of the job, where known.", ge=1)]
+Text = Annotated[str | None, Field(description="Content of the file, used instead of the saved one.")]
+World = Annotated[int | None, Field(description="Number of devices of the job, if known.", ge=1)]
+Nodes = Annotated[int | None, Field(description="Number of nodes of the job, if known.", ge=1)]
 Device = Annotated[str | None, Field(description="The accelerator, e.g. h100 or ascend-910b3, where known.")]
-Target = Annotated[str | None, Field(description="Framework and release, e.g. megatron@0.19.0, where known.")]
+Target = Annotated[str | None, Field(description="Framework and release, e.g. megatron@0.19.0, if known.")]
 Logs = Annotated[list[str] | None, Field(description="Logs of one job, of all its ranks: files, or folders of them.")]
 Values = Annotated[dict[str, str] | None, Field(description="Values of arguments or of variables of scripts.")]
 

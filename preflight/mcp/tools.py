@@ -73,7 +73,7 @@ def check(folder: Folder, paths: Iterable[str], text: str | None, job: Job) -> d
     names = list(paths)
     if text is not None:
         if len(names) != 1:
-            raise InputError("text is the content of exactly one path")
+            raise InputError("text needs exactly one path")
         source = folder.source(names[0], text)
         return as_dict(checker(folder, job, folder.path(names[0])).check_source(source))
     reports = []
@@ -194,7 +194,7 @@ def why(folder: Folder, paths: Iterable[str], text: str | None, run: str | None,
 
     logs, failures = _logs(folder, paths), Failures()
     if not logs and text is None:
-        raise InputError("no log is named: give paths of files or folders, or text")
+        raise InputError("no log given: pass paths of files or folders, or text")
     for path in logs:
         with log(str(path)) as file:
             failures.read(_shown(folder, path), lines_of_interest(file))

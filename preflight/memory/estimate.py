@@ -37,7 +37,7 @@ def with_published(plan: Plan) -> Plan:
     model = published(names)
     if model is None:
         return plan
-    note = f"{model.name} is the model that a path names"
+    note = f"{model.name} is the model named by a path"
     found: dict[str, Value] = {f"model.{n}": assumed(model.sizes[n], note) for n in open_ if n in model.sizes}
     # what every published model of the table is, or has
     plain: dict[str, int | None] = {"experts": None, "latent": "kv_lora" in model.traits, "gated": True}
@@ -267,7 +267,7 @@ def _with_gap(dynamic: list[Term], steady: list[Term], beside: Gap) -> list[Term
     more = ((beside.most or 1.0) - 1) * alive + (beside.whole - 1) * (alive + held)
     recorded = (beside.recorded - 1) * (alive + held)
     beyond = (
-        Term(NOT_MODELLED, 0.0, recorded, "the most that recordings have beyond", "dynamic"),
+        Term(NOT_MODELLED, 0.0, recorded, "the largest excess in recordings", "dynamic"),
         Term(NOT_MODELLED, 0.0, more, "a stated gap", "device"),
     )
     return [*terms, *(term for term in beyond if term.high > 0)]

@@ -53,7 +53,7 @@ def _root_whole(w: float, g: float, layer: float, table: float) -> Term:
     gradient (v2.3.0_core_r0.12.1, torch_fully_sharded_data_parallel_adaptor.py, sub_modules_to_wrap); gradients are
     scattered in fp32 (MindSpeed-LLM v2.3.0, configs/FSDP2, reduce_dtype)."""
     most = w * ((2 + AHEAD) * layer + table) + g * (layer + table) + 4 * layer
-    return _gathered(w * (layer + table), most, "layers fetched ahead, the output layer, gradients")
+    return _gathered(w * (layer + table), most, "prefetched layers, the output layer, gradients")
 
 
 def _gathered(least: float, most: float, formula: str) -> Term:
@@ -282,7 +282,7 @@ def fallback_terms(s: Shape, rank: int) -> list[Term]:
     )
     size = alive * activations.scores(s)
     return (
-        [Term("scores, should attention not be fused", 0.0, size, "layers in flight x scores", "device")]
+        [Term("attention scores, if attention is not fused", 0.0, size, "layers in flight x scores", "device")]
         if size
         else []
     )

@@ -180,7 +180,7 @@ def _sizes(values: Mapping[str, Value]) -> None:
     if _raw(values, "precision.parameters") not in BYTES or any(
         _raw(values, f"precision.{name}") not in (None, *BYTES) for name in ("gradients", "master", "states", "second")
     ):
-        raise Missing("a precision is none that is known")
+        raise Missing("a precision is unknown")
 
 
 def _stages(values: Mapping[str, Value]) -> None:

@@ -12,7 +12,7 @@ from preflight.source.hints import Any
 
 __all__ = ["CUDA", "TORCH_NPU", "Experts", "Latent", "Mamba", "Missing", "Shape", "shape"]
 
-SWAPPED = "how much of the activations is swapped out or made again"
+SWAPPED = "the share of activations that is swapped out or recomputed"
 Get = Callable[..., Any]
 
 

@@ -169,7 +169,7 @@ class Calls(Specials):
         except TypeError as error:
             if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
                 raise  # it was called, and failed
-            return self.lost(f"a call of {function.name} with other arguments than it takes")
+            return self.lost(f"a call of {function.name} with arguments that it does not accept")
 
     def _call_unknown(self, function: Unknown) -> Value:
         own = [gap for gap in function.gaps if not gap.endswith("()")]
@@ -242,7 +242,7 @@ class Calls(Specials):
         if function.active > AGAIN and any(isinstance(one, Unknown) for one in arguments):
             return self.lost(f"{function.name}() calling itself with something unknown")
         if self.depth >= self.budget.depth:
-            raise Exhausted(f"more than {self.budget.depth} calls within one another")
+            raise Exhausted(f"more than {self.budget.depth} nested calls")
         shape = function.node[4] if function.node[0] == "FunctionDef" else function.node[3]
         names = self._parameters(function, shape, arguments, dict(keywords))
         scope = Scope(names, function.scope, function.scope.module, "function", function.qualified)

@@ -197,7 +197,7 @@ class Engine:
     def explore(self, run: Callable[[], Done | None], cause: Unknown) -> Side:
         """Run one possible path, and undo its writes."""
         if len(self.journals) > self.budget.forks:
-            raise Exhausted(f"more than {self.budget.forks} paths within one another")
+            raise Exhausted(f"more than {self.budget.forks} nested paths")
         journal: Journal = {}
         self.journals.append(journal)
         self.causes.append(cause)

@@ -216,7 +216,7 @@ class Expressions(Operators):
             parts.append(part if isinstance(part, str) else "?")
             if isinstance(part, Unknown) and not self.rendering:
                 return part
-        return "".join(parts) if sum(map(len, parts)) < 1_000_000 else self.gap("a text that is too long")
+        return "".join(parts) if sum(map(len, parts)) < 1_000_000 else self.gap("a string that is too long")
 
     rendering = 0
     """Whether a message is made, in which what is unknown may be left out."""

@@ -67,7 +67,7 @@ class MindSpeed(Megatron):
         self._at("patches")
         adaptor = next((name for name in ADAPTORS[self.framework] if self.run.sources.find(name) is not None), None)
         if adaptor is None or self.run.sources.find("mindspeed") is None:
-            self.run.lost(f"a tree without the patches of {'mindspeed' if adaptor else self.framework}")
+            self.run.lost(f"a source tree without the patches of {'mindspeed' if adaptor else self.framework}")
             return
         for name in REGISTERING:
             if self.run.sources.has(name) and self.run.sources.find(name) is not None:

@@ -241,17 +241,17 @@ class Natives(Statements):
                 return items
             if any(isinstance(one, OPAQUE) for one in items):
                 return self.cause_of(items)
-            return self.native(receiver.join, [items]) if bounded(items) else self.gap("a text that is too long")
+            return self.native(receiver.join, [items]) if bounded(items) else self.gap("a string that is too long")
         if any(isinstance(one, Unknown) for one in values) and not (name == "format" and self.rendering):
             return both(*values)
         if name == "format":
             return self._format(receiver, arguments, keywords)
         numbers = [one for one in values if isinstance(one, int)]
         if name in WIDE and any(one > 10_000 for one in numbers):
-            return self.gap("a text that is too long")
+            return self.gap("a string that is too long")
         replaces = name == "replace" and all(isinstance(one, str) for one in arguments) and len(arguments) > 1
         if replaces and (len(receiver) + 1) * max(len(arguments[1]), 1) > LENGTH:
-            return self.gap("a text that is too long")
+            return self.gap("a string that is too long")
         return None
 
     def _format(self, template: str, arguments: list[Value], keywords: Names) -> Value:

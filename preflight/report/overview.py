@@ -22,7 +22,7 @@ DEGREES = (("DP", "data"), ("TP", "tensor"), ("PP", "pipeline"), ("CP", "context
 OPTIONAL = ("EP",)
 FEW_STAGES = 8
 """So many stages are listed one by one."""
-ALL = "`preflight show --all` lists every value with its place"
+ALL = "`preflight show --all` lists every value with its location"
 
 
 def overview(job: Job, look: Look = Look(), step: float | None = None) -> str:

@@ -37,10 +37,10 @@ def fit(releases: tuple[str, ...]) -> str:
     if not releases:
         return ""
     if len(releases) == 1:
-        return Message("of the described ones only {release} fits", release=releases[0])
+        return Message("of the described releases only {release} fits", release=releases[0])
     if len(releases) <= FEW:
-        return Message("of the described ones {releases:and} fit", releases=releases)
-    template = "{number} described ones from {oldest} to {newest} fit"
+        return Message("of the described releases {releases:and} fit", releases=releases)
+    template = "{number} described releases from {oldest} to {newest} fit"
     return Message(template, number=len(releases), oldest=releases[0], newest=releases[-1])
 
 
@@ -52,7 +52,7 @@ def _unlike(job: Job) -> str:
     before = next((p.before for p in job.arguments.problems if p.before and p.span.text.startswith(option)), "")
     if before:
         return Message("{option} is an option of {before}", option=option, before=before)
-    return Message("no described one has {option}", option=option)
+    return Message("no described release has {option}", option=option)
 
 
 def fits(job: Job) -> str:
@@ -73,9 +73,9 @@ def read_as(job: Job) -> str:
         why = certainty.evidence or certainty.older
         return plain(f"{local(message)} ({local(why)})" if why else local(message))
     if certainty.like:
-        template = "{target} for a release that is not stated, most like {like}"
+        template = "{target} for an unspecified release, most similar to {like}"
         if certainty.like == "none":
-            template = "{target} for a release that is not stated and like none"
+            template = "{target} for an unspecified release, similar to none"
         told = local(Message(template, target=str(job.target), like=certainty.like))
         return plain(f"{told} ({local(certainty.evidence)})")
     if certainty.evidence:
@@ -94,9 +94,9 @@ def heading(job: Job) -> str:
 def unknown_release(job: Job) -> Message:
     """That the release is not known, which ones it may be, and as which it is read."""
     target, told = job.target, fits(job)
-    template = "{framework}, release not known: {fits}; read as {version}"
+    template = "{framework}, release unknown: {fits}; read as {version}"
     if not told:
-        template = "{framework}, release not known; read as {version}"
+        template = "{framework}, release unknown; read as {version}"
     return Message(template, framework=target.framework, fits=told, version=target.version)
 
 
@@ -105,9 +105,9 @@ def _not_described(job: Job, asked: Target) -> Message:
     older, newer = described_around(asked)
     template = "{target}, because {version} is not described; read between {older} and {newer}"
     if not newer:
-        template = "{target}, because {version} is not described; the newest that is described is {older}"
+        template = "{target}, because {version} is not described; the newest described release is {older}"
     if not older:
-        template = "{target}, because {version} is not described; the oldest that is described is {newer}"
+        template = "{target}, because {version} is not described; the oldest described release is {newer}"
     if not older and not newer:
         template = "{target}, because {version} is not described"
     return Message(template, target=str(job.target), version=asked.version, older=older, newer=newer)

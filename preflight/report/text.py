@@ -140,7 +140,7 @@ def summary(told: Told, look: Look) -> Iterator[str]:
             yield local(f"Suppressed: {counted(told.suppressed, 'finding')}.")
         if told.skipped:
             skipped = counted(len(told.skipped), "file")
-            yield local(f"Skipped: {skipped} that preflight does not know as training configs.")
+            yield local(f"Skipped: {skipped} not recognised as training configs.")
 
 
 def _outcome(found: str, known: int) -> str:
@@ -159,9 +159,7 @@ def _fits(job: Job) -> str:
 def _not_known(told: Told) -> str:
     """That releases are not known, and which ones fit where that is the same for all."""
     runs = counted(told.bounded, "run")
-    text = local(
-        "The release is not known" if told.bounded >= len(told.targets) else f"The release of {runs} is not known"
-    )
+    text = local("The release is unknown" if told.bounded >= len(told.targets) else f"The release of {runs} is unknown")
     fits = set(told.fits)
     return f"{text}: {fits.pop()}" if len(fits) == 1 and "" not in fits else text
 
@@ -184,7 +182,7 @@ def _details(report: Report) -> Iterator[str]:
 
 def seen(site: Site) -> Iterator[str]:
     """What was looked at where it is, and what a run draws from its data."""
-    yield plain(f"  {local(f'looked at on {site.host}:')}")
+    yield plain(f"  {local(f'checked on {site.host}:')}")
     for one in site.opened:
         why = f" ({local(one.because)})" if one.because else ""
         yield plain(f"    {local(one.how)}: {one.path}{why}")

@@ -97,7 +97,7 @@ class Certainty(NamedTuple):
 
 
 def _no_default(name: str) -> Value:
-    return unknown(f"{name} is not an argument that is known")
+    return unknown(f"{name} is not a known argument")
 
 
 @dataclass(frozen=True, slots=True)

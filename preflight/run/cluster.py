@@ -105,7 +105,7 @@ class Cluster:
     software: float | None = None
     """The container of the run, as year and month (25.04), where the settings or the run itself state it."""
 
-    named: Value = field(default_factory=lambda: unknown(Reason("the device is not named", Needed.DEVICE)))
+    named: Value = field(default_factory=lambda: unknown(Reason("no device is named", Needed.DEVICE)))
     """Where the job itself names the device, if that is how it is known."""
 
     said: tuple[Value, ...] = ()

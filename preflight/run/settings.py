@@ -33,7 +33,7 @@ def read_any(path: Path) -> str:
     with open(path, "rb") as stream:
         data = stream.read(MAX_SETTINGS + 1)
     if len(data) > MAX_SETTINGS:
-        raise InputError(f"is more than {MAX_SETTINGS} bytes long; settings of that size are not read", str(path))
+        raise InputError(f"is more than {MAX_SETTINGS} bytes long; settings files of that size are not read", str(path))
     return data.decode("utf-8", "replace")
 
 
@@ -46,7 +46,9 @@ def parse(path: Path, text: str) -> dict[str, Any]:
     else:
         import tomli as tomllib
     if any(line.count(".") > MAX_DOTS for line in text.splitlines()):
-        raise InputError(f"has a line with more than {MAX_DOTS} dots; a key of that many parts is not read", str(path))
+        raise InputError(
+            f"has a line with more than {MAX_DOTS} dots; keys with that many parts are not read", str(path)
+        )
     try:
         return tomllib.loads(text)
     except RecursionError:
@@ -131,9 +133,9 @@ def _words(error: Any, where: str) -> tuple[str, str]:
         inner = f"{where}.{name}" if where else name
         hint = did_you_mean(name, known)
         if inner == "tool":
-            hint = "; in this file settings are not under [tool.preflight]"
+            hint = "; in this file settings do not go under [tool.preflight]"
         return f"{f'{where} has' if where else 'there is'} no setting {name!r}{hint}", inner
-    return f"{where} is not as the schema asks: {error.message}", where
+    return f"{where} does not match the schema: {error.message}", where
 
 
 FILE = "preflight.toml"
@@ -307,7 +309,7 @@ def _folder(name: str, path: Path) -> Path:
     if not folder.is_dir():
         raise InputError(f"source-path: {name} is not a folder", str(path))
     if not Path(os.path.realpath(folder)).is_relative_to(checkout_root(path)):
-        raise InputError(f"source-path: {name} lies outside of the project", str(path))
+        raise InputError(f"source-path: {name} is outside of the project", str(path))
     return folder
 
 

@@ -53,7 +53,7 @@ def _unusable(base: Path, path: Path, chain: tuple[Path, ...]) -> str:
     """The reason why a file cannot be extended, or "": settings in a checkout open nothing outside it."""
     real = os.path.realpath(base)
     if not Path(real).is_relative_to(checkout_root(path)):
-        return "lies outside of the project"
+        return "is outside of the project"
     if not base.is_file():
         return "does not exist"
     if real in {os.path.realpath(one) for one in chain}:
@@ -158,15 +158,15 @@ def _has_table(path: Path) -> bool:
 
 REASONS = (
     (
-        Message("everybody may write to its folder"),
+        Message("its folder is writable by everyone"),
         Message("its folder belongs to another user"),
-        Message("everybody may write to it"),
+        Message("it is writable by everyone"),
         Message("it belongs to another user"),
     ),
     (
-        Message("it is a link, and everybody may write to the folder of its target"),
+        Message("it is a link, and the folder of its target is writable by everyone"),
         Message("it is a link, and the folder of its target belongs to another user"),
-        Message("it is a link, and everybody may write to its target"),
+        Message("it is a link, and its target is writable by everyone"),
         Message("it is a link, and its target belongs to another user"),
     ),
 )
@@ -189,7 +189,7 @@ def distrust(path: Path, start: Path) -> str:
             if any(faults):
                 return reasons[faults.index(True)]
     except OSError as error:
-        return Message("it cannot be looked at: {why}", why=error.strerror)
+        return Message("it cannot be examined: {why}", why=error.strerror)
     return ""
 
 

@@ -31,7 +31,7 @@ ANSWER = 16 * 1024 * 1024
 """Bytes of one answer."""
 HOME = "preflight.job"
 """The module of the facts that a job has."""
-NO_FORK = "this system cannot start a separate process for it"
+NO_FORK = "this system cannot start a separate process for this check"
 
 
 class Unread(Exception):
@@ -171,11 +171,11 @@ def _in_child(tasks: Sequence[Task], seconds: float, answers: list[Answer]) -> s
         for _ in tasks:
             frame = _frame(reader, seconds)
             if not frame:
-                return f"it takes more than {seconds:.0f} s" if frame is None else "it takes more than it may take"
+                return f"it took more than {seconds:.0f} s" if frame is None else "it exceeded its limits"
             answers.append(_Facts(io.BytesIO(frame)).load())
         return ""
     except Exception:  # what comes back is not an answer
-        return "it takes more than it may take"
+        return "it exceeded its limits"
     finally:
         os.close(reader)
         _end(child)
@@ -218,7 +218,7 @@ def _serve(tasks: Sequence[Task], writer: int) -> None:
         eyes = Eyes()
         for task in tasks:
             data = pickle.dumps(_answer(task, eyes), 4)
-            data = data if len(data) <= ANSWER else pickle.dumps(Answer(None, "there is too much of it"), 4)
+            data = data if len(data) <= ANSWER else pickle.dumps(Answer(None, "it is too large"), 4)
             data = len(data).to_bytes(4, "little") + data
             while data:
                 data = data[os.write(writer, data) :]
@@ -246,9 +246,9 @@ def _answer(task: Task, eyes: Eyes) -> Answer:
     except Unread as error:
         return Answer(None, str(error), tuple(eyes.opened.values()))
     except (MemoryError, RecursionError):
-        return Answer(None, "it takes more than it may take", tuple(eyes.opened.values()))
+        return Answer(None, "it exceeded its limits", tuple(eyes.opened.values()))
     except Exception as error:
-        return Answer(None, f"it is not understood ({type(error).__name__})", tuple(eyes.opened.values()))
+        return Answer(None, f"its format is not recognised ({type(error).__name__})", tuple(eyes.opened.values()))
 
 
 class _Facts(pickle.Unpickler):

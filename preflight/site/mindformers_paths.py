@@ -146,7 +146,7 @@ def _of_iteration(eyes: Eyes, path: str) -> Weights:
     path = os.path.join(path, f"iteration_{int(text):08d}")
     for wanted in (path, os.path.join(path, "common.json")):
         if eyes.status(wanted) is None:
-            return Weights(kind, f"{wanted} is not there")
+            return Weights(kind, f"{wanted} is missing")
     names, whole, stored = eyes.listed(path), dict[str, tuple[int, ...]](), set[str]()
     if "metadata.json" in names:
         whole, stored = _metadata(eyes, os.path.join(path, "metadata.json"))
@@ -162,9 +162,9 @@ def _metadata(eyes: Eyes, path: str) -> tuple[dict[str, tuple[int, ...]], set[st
         shapes = {name: tuple(one["global_shape"]) for name, one in data["state_dict_metadata"].items()}
         files = {part["file_name"] for parts in data["storage_data"].values() for part in parts}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise Unread(f"{path} is not understood") from None
+        raise Unread(f"{path} has an unknown format") from None
     if not all(isinstance(file, str) and file.endswith(".safetensors") and "/" not in file for file in files):
-        raise Unread(f"{path} is not understood")
+        raise Unread(f"{path} has an unknown format")
     return shapes, files
 
 
@@ -192,7 +192,7 @@ def _of_files(eyes: Eyes, folder: str, files: Sequence[str]) -> Weights:
     for file in files[:MOST_FILES]:
         path = os.path.join(folder, file)
         if not eyes.is_file(path):
-            return Weights("", f"{path} is not there")
+            return Weights("", f"{path} is missing")
         if file.endswith(".safetensors"):
             shapes = _safetensors(eyes, path)
             if shapes.because:
@@ -207,9 +207,9 @@ def _safetensors(eyes: Eyes, path: str) -> Shapes:
     head = eyes.read(path, 0, 8)
     length = int.from_bytes(head, "little")
     if len(head) < 8 or 8 + length > size:
-        return Shapes({}, f"{path} has {size:,} bytes, its head alone needs {8 + length:,}")
+        return Shapes({}, f"{path} has {size:,} bytes, but its header alone needs {8 + length:,}")
     if length > HEAD:
-        raise Unread(f"the head of {path} has {length:,} bytes; more than {HEAD:,} are not read")
+        raise Unread(f"the header of {path} has {length:,} bytes; more than {HEAD:,} are not read")
     try:
         tensors = {
             name: part
@@ -221,4 +221,4 @@ def _safetensors(eyes: Eyes, path: str) -> Shapes:
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError):
         raise Unread(f"{path} is not a safetensors file") from None
     needed = 8 + length + max((end for end in ends if type(end) is int), default=0)
-    return Shapes(shapes, f"{path} has {size:,} bytes, its head counts {needed:,}" if size < needed else "")
+    return Shapes(shapes, f"{path} has {size:,} bytes, but its header expects {needed:,}" if size < needed else "")

@@ -31,7 +31,7 @@ def find(eyes: Eyes, name: str, folders: Sequence[str], ends: Sequence[str] = ("
 def candidates(name: str, folders: Sequence[str]) -> list[str]:
     """The possible paths of a name. Raises Unread if it is not a path on this machine."""
     if "://" in name or name.startswith(("s3:", "msc:")):
-        raise Unread(f"{name} lies in an object store")
+        raise Unread(f"{name} is in an object store")
     if not name or name.startswith("~") or "$" in name or len(name) > 4096 or "\0" in name:
         raise Unread(f"{name[:80]} cannot be resolved to a path")
     return [os.path.normpath(os.path.join(folder, name)) for folder in (("",) if os.path.isabs(name) else folders)]
@@ -50,4 +50,4 @@ def _missing(eyes: Eyes, name: str, folders: Sequence[str]) -> str:
         known = [path for path in candidates(name, folders) if eyes.is_folder(os.path.dirname(path))]
         if len(known) == 1:
             return known[0]
-    raise Unread(f"{name} is not here, and the folder in which the job starts is not known")
+    raise Unread(f"{name} is not here, and the folder in which the job starts is unknown")

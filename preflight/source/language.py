@@ -76,7 +76,7 @@ def refuse_unknown() -> None:
     if _known(named) == ENGLISH and not named.lower().startswith((ENGLISH, "c", "posix")):
         from preflight.source.text import InputError
 
-        raise InputError(f"{OPTION} is one of {', '.join(LANGUAGES)}, not {named!r}")
+        raise InputError(f"{OPTION} must be one of {', '.join(LANGUAGES)}, not {named!r}")
 
 
 @contextmanager

@@ -143,7 +143,7 @@ class Repository:
         here = Path(os.path.realpath(folder))
         top = next((place for place in (here, *here.parents) if os.path.lexists(place / ".git")), None)
         if top is None:
-            raise InputError(f"there is no git repository at {folder}")
+            raise InputError(f"{folder} is not in a git repository")
         self.top = top
         self._left = float(SECONDS_TOGETHER)
         self._program, self._environment = _program(top)
@@ -155,7 +155,7 @@ class Repository:
         ran = self._run(*asked)
         if ran.returncode or not ran.stdout.strip():
             why = ran.stderr.decode("utf-8", "replace").partition("\n")[0]
-            raise InputError(f"git knows no revision {revision!r} here" + (f": {why}" if why else ""))
+            raise InputError(f"git does not know the revision {revision!r}" + (f": {why}" if why else ""))
         return ran.stdout.decode("ascii", "replace").strip()
 
     def file(self, commit: str, path: Path) -> bytes | None:
@@ -254,9 +254,9 @@ class Repository:
         try:
             return run_bounded(command, self.top, self._environment, given, seconds, MOST_OUTPUT)
         except TooLong:
-            raise InputError(f"git {words[0]} gives no answer in {seconds:.0f} s") from None
+            raise InputError(f"git {words[0]} does not finish within {seconds:.0f} s") from None
         except TooMuch:
-            raise InputError(f"git {words[0]} answers more than {MOST_OUTPUT} bytes; so many are not read") from None
+            raise InputError(f"git {words[0]} prints more than {MOST_OUTPUT} bytes, which are not read") from None
         except (OSError, ValueError) as error:  # ValueError: a NUL in a revision
             raise InputError(f"git cannot be run: {getattr(error, 'strerror', None) or error}") from None
         finally:
@@ -285,7 +285,7 @@ def _refuse_special(git: Path) -> None:
         except OSError:
             continue
         if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
-            raise InputError("is not a regular file, so git is not asked", str(place))
+            raise InputError("is not a regular file, so git is not called", str(place))
 
 
 def _opened(folder: Path) -> Iterable[Path]:

@@ -80,7 +80,7 @@ def note_file(path: str | Path) -> None:
 def bounded(data: bytes, name: str) -> bytes:
     """The same bytes. Raises InputError if they exceed the size limit of a file."""
     if len(data) > MAX_BYTES:
-        raise InputError(f"is more than {MAX_BYTES} bytes long; so many are not read", name)
+        raise InputError(f"is more than {MAX_BYTES} bytes long; files of that size are not read", name)
     return data
 
 
@@ -181,7 +181,7 @@ class Source:
             if not stat.S_ISREG(found.st_mode):
                 raise InputError("is a directory" if stat.S_ISDIR(found.st_mode) else "is not a regular file", name)
             if found.st_size > limit:
-                raise InputError(f"is {found.st_size} bytes long; more than {limit} are not read", name)
+                raise InputError(f"is {found.st_size} bytes long; files of more than {limit} are not read", name)
             if not found.st_size and found.st_dev == _kernel():
                 raise InputError("cannot be read: it is a kernel pseudo-file", name)
             data = bytes_of(path) if found.st_size else b""

@@ -41,12 +41,12 @@ def refuse_report(file: str, taken: Iterable[str] = ()) -> None:
         there = _judged(file)
     if there is None:
         if file.lower().endswith(SETTINGS):
-            raise InputError("would be read as settings: no report is called so", file)
+            raise InputError("would be read as settings: a report cannot have this name", file)
         return
     if file.lower().endswith(INPUTS) or _first_bytes(file) == b"#!":
-        raise InputError("is a config, a script or settings: no report is written over it", file)
+        raise InputError("is a config, a script or settings, and is never replaced by a report", file)
     if any(_is(there, other) for other in (*taken, *files_read())):
-        raise InputError("was read for this report: it is not written over it", file)
+        raise InputError("was read for this report, and is not replaced by it", file)
 
 
 def write_file(path: Path, data: bytes, *, parents: bool = False, mode: int | None = None) -> None:
@@ -147,10 +147,10 @@ def _judged(file: str) -> os.stat_result | None:
     """
     folder = os.path.realpath(os.path.dirname(os.path.abspath(file)))
     if _is_gits(os.path.join(folder, os.path.basename(file))):
-        raise InputError("lies in the folder of a git repository itself; nothing was written", file)
+        raise InputError("is in the .git folder of a repository; nothing was written", file)
     if elsewhere := _led_out(os.path.dirname(os.path.abspath(file))):
         raise InputError(
-            f"a link of the checkout leads out of it, to {elsewhere}; nothing was written (name the folder itself)",
+            f"a link in the checkout leads out of it, to {elsewhere}; nothing was written (name the folder itself)",
             file,
         )
     try:
@@ -158,7 +158,7 @@ def _judged(file: str) -> os.stat_result | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     if stat.S_ISLNK(there.st_mode):
-        raise InputError("is a link, through which nothing is written; name the file that it leads to", file)
+        raise InputError("is a link, and links are not followed for writing; name its target", file)
     if stat.S_ISDIR(there.st_mode):
         raise InputError("cannot be written: Is a directory", file)
     if not stat.S_ISREG(there.st_mode):

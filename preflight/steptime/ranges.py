@@ -21,8 +21,8 @@ LONG = 32_768
 MEASURED = "a measured run of the same model"
 STATED = ", its network stated"
 """Ends the kind of a run on a device whose constants are of a shared network, where the caller states another."""
-NETWORK = "the cluster's network is not known, --network states it"
-SOFTWARE = "the container is not known, software under [cluster] states it"
+NETWORK = "the cluster's network is unknown; pass --network"
+SOFTWARE = "the container is unknown; set software under [cluster]"
 
 
 class Cause(NamedTuple):
@@ -83,7 +83,7 @@ def measured_range(found: Iterable[str], calibrated: bool) -> Range:
         only = known[MEASURED]
         return Range(only.low, only.high, MEASURED)
     kind, *special = found
-    general = known[_general(kind)]._replace(name=f"{kind}, of which too few models were measured")
+    general = known[_general(kind)]._replace(name=f"{kind}, for which too few models were measured")
     rows = [known.get(kind) or general, *(known[name] for name in special if name in known)]
     widest = max(rows, key=lambda row: row.width)
     return Range(min(row.low for row in rows), max(row.high for row in rows), widest.name)
@@ -195,4 +195,4 @@ def untimed(plan: Plan) -> tuple[Unmodelled, ...]:
 
 def words(feature: Unmodelled) -> str:
     """The sentence about a feature under `assumed`."""
-    return f"without {feature}: no term counts it, and the range is wider for it"
+    return f"without {feature}: it has no term, so the range is wider"

@@ -89,7 +89,7 @@ def _bounded(finding: Finding, job: Job, row: Checked, value: Value) -> Finding:
     if len(alike) == len(releases):
         return finding
     return lowered(
-        finding, Message("holds from {first} on; the keys also fit {oldest}", first=alike[0], oldest=releases[0])
+        finding, Message("applies from {first} on; the keys also fit {oldest}", first=alike[0], oldest=releases[0])
     )
 
 
@@ -155,7 +155,7 @@ def _fixes(job: Job, row: Checked, value: Value) -> Iterator[Fix]:
     if fewest is not None:
         yield Fix(f"write {fewest}", value.becomes(fewest))
     elif row.name not in _NO_DEFAULT:
-        yield Fix(f"leave {value.key[-1]} out, so that its default holds", value.becomes(REMOVE))
+        yield Fix(f"leave {value.key[-1]} out, so that its default applies", value.becomes(REMOVE))
 
 
 def _number(value: Value, kind: ValueKind) -> Iterator[Fix]:

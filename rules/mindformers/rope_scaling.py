@@ -153,6 +153,6 @@ def _blind(job: Job, value: Value, said: str, kinds: tuple[str, ...]) -> Finding
     hint = Message("; did you mean {near}?", near=near) if near else ""
     line = 298 if matches(job.target.version, ">=2") else 288
     message = Message(
-        "{said} makes no rotary positions: the order of the tokens is not seen{hint}", said=said, hint=hint
+        "{said} creates no rotary positions: the model does not see the order of the tokens{hint}", said=said, hint=hint
     )
     return Finding(message, job.place(value), key=value.key, severity=Severity.WARNING, upstream=f"{_GPT}:{line}")

@@ -166,7 +166,7 @@ def _typed(job: Job, item: Item, found: Layers, taken: frozenset[str]) -> Findin
     if cell:
         return Finding(
             Message(
-                "'{pattern}' names the cell {cell}; {setting} acts on operators only, so nothing changes",
+                "'{pattern}' names the cell {cell}; {setting} only affects operators, so nothing changes",
                 pattern=item.pattern,
                 cell=cell,
                 setting=item.setting,
@@ -196,7 +196,7 @@ def _no_match_kept(job: Job, near: str) -> str:
     """What stays in memory while the pattern matches nothing."""
     bytes_kept = saved(near, job.plan)
     return (
-        Message(", whose {kept:.0f} MiB a layer and micro-batch stay in memory", kept=bytes_kept / 2**20)
+        Message(", so {kept:.0f} MiB per layer and micro-batch stay in memory", kept=bytes_kept / 2**20)
         if bytes_kept and bytes_kept >= 2**20
         else ""
     )
@@ -259,7 +259,9 @@ def select_recompute_shadowed(job: Job) -> Iterator[Finding]:
         template = "{setting} of '{pattern}' and {more} more" if len(found) > 1 else "{setting} of '{pattern}'"
         what = setting if one.default else Message(template, setting=setting, pattern=one.pattern, more=len(found) - 1)
         message = Message(
-            "{what} has no effect: recompute {full} already recomputes these layers whole", what=what, full=full.shown
+            "{what} has no effect: recompute {full} already recomputes these layers completely",
+            what=what,
+            full=full.shown,
         )
         yield Finding(
             message,

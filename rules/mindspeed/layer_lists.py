@@ -57,7 +57,7 @@ _COUNTED = (
     "--num-layer-list does not work with counting embedding or loss as layers: {pipeline} + {counted} are not divisible "
     "by {pipeline} stages"
 )
-_SUM = "--num-layer-list adds up to {total}, the model has {count} layers"
+_SUM = "--num-layer-list adds up to {total}, but the model has {count} layers"
 
 
 @rule(
@@ -269,7 +269,7 @@ def fault(stages: Nested | None, layers: int, pipeline: int, virtual: int) -> tu
     total = sum(n for stage in stages if isinstance(stage, list) for n in stage if isinstance(n, int))
     if total > layers:
         return Message(
-            "--pipeline-num-transformer-layers adds up to {total}, the model has {layers} layers",
+            "--pipeline-num-transformer-layers adds up to {total}, but the model has {layers} layers",
             total=total,
             layers=layers,
         ), 65

@@ -87,7 +87,7 @@ def test_a_check_that_the_checkout_does_not_have_is_a_note(tmp_path: Path) -> No
     report = fork(tmp_path, launch(OVERLAP))
     refused = [id for id, severity in stated.items() if severity is Severity.ERROR]
     assert refused and all(severities(report)[id] is Severity.NOTE for id in refused)
-    reason = "megatron@0.14.0 checks this, the code in this checkout does not (megatron/core/package_info.py)"
+    reason = "megatron@0.14.0 checks this, but the code in this checkout does not (megatron/core/package_info.py)"
     assert all(f.message.endswith(reason) for f in report.findings if f.rule in refused)
 
 
@@ -354,7 +354,7 @@ def test_a_package_without_its_code_tells_the_framework_and_leaves_the_release_a
     write(tmp_path, {"mindspeed_llm/__init__.py": "", "examples/run.sh": launch("--use-fused-rmsnorm")})
     told = text.render(preflight.check(tmp_path / "examples/run.sh"), Look())
     assert "read as mindspeed-llm@" in told and "altered" not in told
-    assert "The release is not known" in told
+    assert "The release is unknown" in told
 
 
 ABOVE = """

@@ -31,16 +31,16 @@ def job(tmp_path: Path, script: str, **files: str) -> Job:
 @pytest.mark.parametrize(
     ("more", "says"),
     [
-        ("--tuner_type lora", "ms-swift, release not known: 7 described ones from 4.0.4 to 4.6.0 fit; read as 4.5.2"),
+        ("--tuner_type lora", "ms-swift, release unknown: 7 described releases from 4.0.4 to 4.6.0 fit; read as 4.5.2"),
         ("--tuner-type lora", "from 4.0.4 to 4.6.0 fit"),
         ("--load x --train_type lora", "ms-swift before 4.0.4, which is not described, read as ms-swift@4.5.2"),
         ("--max_epochs 1 --save out", "ms-swift before 4.0.4"),
         ("--no_initialization false", "ms-swift before 4.0.4"),
-        ("--num_workers 8", "with --num_workers the release is one before those that are described"),
+        ("--num_workers 8", "the options --num_workers belong to a release older than the described ones"),
         ("--eval_interval 40 --save_interval 40", "with --eval_interval and --save_interval the release is one before"),
         ("--load_safetensors true", "ms-swift before 4.0.4"),
-        ("--decision_subsample_options 2", "of the described ones only 4.6.0 fits; read as 4.5.2"),
-        ("--of_no_release 1", "ms-swift, release not known: no described one has --of_no_release"),
+        ("--decision_subsample_options 2", "of the described releases only 4.6.0 fits; read as 4.5.2"),
+        ("--of_no_release 1", "ms-swift, release not known: no described release has --of_no_release"),
     ],
 )
 def test_what_options_of_ms_swift_show(tmp_path: Path, more: str, says: str) -> None:

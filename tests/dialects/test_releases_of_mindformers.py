@@ -37,7 +37,7 @@ INIT = "mindformers/__init__.py"
         ({INIT: "__version__ = '1.3.2'\n"}, "mindformers@"),
         ({"requirements.txt": "mindformers==0.3.0\n"}, "mindformers 0.3.0, which is not described"),
         ({"requirements.txt": "mindformers==1.5.0\n"}, "mindformers@1.5.0 (requirements.txt)"),
-        ({}, "mindformers, release not known: 11 described ones from 1.0.0 to 2.1.0 fit; read as 2.1.0"),
+        ({}, "mindformers, release unknown: 11 described releases from 1.0.0 to 2.1.0 fit; read as 2.1.0"),
     ],
 )
 def test_the_release_that_a_checkout_names_is_told(tmp_path: Path, files: dict[str, str], says: str) -> None:

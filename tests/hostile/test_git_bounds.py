@@ -97,7 +97,7 @@ def test_pipes_in_place_of_what_git_opens(project: Path, place: str, command: li
     start = time.monotonic()
     ran = called(project, *command)
     assert ran.returncode == 2 and time.monotonic() - start < FOREVER
-    assert "is not a regular file, so git is not asked" in ran.stderr
+    assert "is not a regular file, so git is not called" in ran.stderr
     assert "core.fsmonitor" not in ran.stderr and len(ran.stderr) < 400
 
 

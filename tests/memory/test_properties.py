@@ -241,5 +241,5 @@ def test_a_named_model_fills_what_a_run_leaves_open_and_is_assumed():
     lost = dict.fromkeys(("model__vocab", "model__heads", "model__ffn"), "$1")
     result = estimate(without(named, **lost), CLUSTER)
     assert result.worst.required == estimate(plan, CLUSTER).worst.required
-    assert result.assumed == ("Llama-2-7B is the model that a path names",)
+    assert result.assumed == ("Llama-2-7B is the model named by a path",)
     assert estimate(without(plan, **lost), CLUSTER).unknown == ("the attention heads are not known ($1)",)

@@ -100,7 +100,7 @@ def test_patterns_free_what_their_operators_made(patterns, gone):
 def test_swapped_activations_may_be_gone():
     result = estimate(make(recompute__offload=True, batch__micro=64, optimizer__zero=1, optimizer__shards=8), CLUSTER)
     assert result.verdict == "at-risk" and result.wide
-    assert result.taken == ("how much of the activations is swapped out or made again is not known",)
+    assert result.taken == ("the share of activations that is swapped out or recomputed is not known",)
 
 
 def test_what_does_not_fit_without_a_single_token_does_not_fit():
@@ -122,7 +122,7 @@ def test_what_a_search_divides_is_no_bound(mode, answer, told):
     report = preflight.check_text(text, world_size=8, device="910b", target="mindformers@1.5.0")
     memory = report.jobs[0].memory
     assert memory.verdict == answer
-    assert ("memory has no formula for sharding that auto_parallel finds" in memory.taken) is (mode == 2)
+    assert ("memory has no formula for sharding that auto_parallel chooses" in memory.taken) is (mode == 2)
     assert any(finding.rule == "predicted-oom" for finding in report.findings) is told
 
 

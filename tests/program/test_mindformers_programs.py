@@ -458,7 +458,7 @@ def test_a_report_tells_a_refusal_of_the_source_at_its_key(tmp_path: Path) -> No
     (tree / "mindformers/trainer/trainer.py").unlink()
     left = report(8)
     assert left.undecided
-    assert "could not be read: the script that is started" in str([one.because for one in left.unknown])
+    assert "could not be read: the started script" in str([one.because for one in left.unknown])
 
 
 SECTIONS = """

@@ -39,7 +39,7 @@ PARALLEL = frozenset(
 def clipped(run: Run) -> None:
     """Tensor and pipeline sizes are limited to the number of ranks."""
     world, tensor, pipe = run.world_size, run.tensor_model_parallel_size, run.pipeline_model_parallel_size
-    run.switch("tensor_model_parallel_size", min(tensor, world), f"there are {world} ranks", f"{PLACE}:58")
+    run.switch("tensor_model_parallel_size", min(tensor, world), f"the run has {world} ranks", f"{PLACE}:58")
     run.switch(
         "pipeline_model_parallel_size",
         min(pipe, world // min(tensor, world)),
@@ -69,7 +69,7 @@ def sequence_parallel(run: Run) -> None:
 def wide_gradients(run: Run) -> None:
     """bf16 gradients are always accumulated in fp32."""
     if run.bf16:
-        run.derive("accumulate_allreduce_grads_in_fp32", True, "bf16 gradients add up in fp32")
+        run.derive("accumulate_allreduce_grads_in_fp32", True, "bf16 gradients are accumulated in fp32")
 
 
 STEPS = (

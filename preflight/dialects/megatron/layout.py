@@ -141,7 +141,7 @@ def former_sizes(run: Run) -> None:
     for name, former in FORMER.items():
         given = run.written.get(former)
         if given is not None and name not in run.written and isinstance(given.raw, int):
-            run.derive(name, given.raw, "as the releases before had it", of=former)
+            run.derive(name, given.raw, "as in the releases before", of=former)
 
 
 STEPS = (

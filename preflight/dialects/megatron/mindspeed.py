@@ -122,14 +122,14 @@ CHANGES = (
         "create_attention_mask_in_dataloader",
         False,
         lambda r: True,
-        "attention makes its own mask",
+        "attention creates its own mask",
         CORE + "transformer/flash_attention/generate_mask_feature.py:31",
     ),
     Change(
         "create_attention_mask_in_dataloader",
         True,
         general_mask,
-        "the mask is general",
+        "the mask is of the general type",
         LLM + "megatron_basic/training_basic.py:33",
         "mindspeed-llm",
         ">=26",
@@ -245,8 +245,8 @@ def single_virtual_stage(run: Run) -> None:
     """A single virtual stage counts as none, except if expert communication overlaps."""
     if run.virtual_pipeline_model_parallel_size == 1 and not run.moe_fb_overlap and not before(run, "2.2"):
         place = CORE + "megatron_basic/megatron_basic.py:20"
-        run.switch("virtual_pipeline_model_parallel_size", None, "one virtual stage is none", place)
-        run.switch("overlap_p2p_comm", False, "one virtual stage is none", place)
+        run.switch("virtual_pipeline_model_parallel_size", None, "one virtual stage means no virtual stages", place)
+        run.switch("overlap_p2p_comm", False, "one virtual stage means no virtual stages", place)
 
 
 @derives("recompute_num_layers")

@@ -52,7 +52,7 @@ class Run:
         if found is not None:
             return found
         if name in destinations():
-            return default(None, f"{self.table.label} has no such option")
+            return default(None, f"{self.table.label} does not have this option")
         return unknown(f"{name} is not known")
 
     def __getattr__(self, name: str) -> Any:

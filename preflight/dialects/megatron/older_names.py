@@ -31,11 +31,11 @@ def older_names(run: Run) -> None:
         if run.written.get(old) is not None and run.written.get(name) is None:
             source = "deprecated_topk_group" if name == "moe_router_topk_scaling_factor" and before(run, "26") else old
             run.derive(
-                name, getattr(run, source), f"by its older name, {LLM}arguments/deprecated_args.py:{line}", of=old
+                name, getattr(run, source), f"under its older name, {LLM}arguments/deprecated_args.py:{line}", of=old
             )
         alone = old.removeprefix("deprecated_")
         if run.written.get(alone) is not None and name not in run.table.defaults:
-            run.derive(name, getattr(run, alone), "by the name that the release has for it", of=alone)
+            run.derive(name, getattr(run, alone), "under the name that the release uses", of=alone)
 
 
 def before(run: Run, release: str) -> bool:

@@ -244,7 +244,7 @@ def missing_value(flag: Flag, name: Word, given: int) -> Problem:
     """An option that needs a value, at the end or before another option."""
     some = "at least one value" if flag.nargs == "+" else "a value"
     wanted = Message("{count} values", count=flag.nargs) if isinstance(flag.nargs, int) else some
-    template = "{option} needs {wanted}, {given} given" if given else "{option} needs {wanted}, none is given"
+    template = "{option} needs {wanted}, {given} given" if given else "{option} needs {wanted}, but has no value"
     message = Message(template, option=name.text, wanted=wanted, given=given)
     return Problem(MISSING_VALUE, message, name.span, name.uses)
 

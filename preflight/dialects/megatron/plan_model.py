@@ -179,7 +179,7 @@ def _vocabulary(source: Source) -> Value:
         return _usual(value) if _of_a_type(source.run, value) else value
     file = source.run.value("tokenizer_file")
     named = file.known and file.raw
-    note = f"the vocabulary of {file.raw}" if named else "the vocabulary that this tokenizer is published with"
+    note = f"the vocabulary of {file.raw}" if named else "the published vocabulary of this tokenizer"
     found = source.compute(rows, "tokenizer_model", note)
     return found._replace(origin=Origin.ASSUMED) if found.known else found
 
@@ -191,7 +191,7 @@ def _of_a_type(run: Run, value: Value) -> bool:
 
 
 def _usual(value: Value) -> Value:
-    note = f"a vocabulary of {GPT2_VOCABULARY}: {GPT2_TOKENIZER} is published with it, the files may hold another"
+    note = f"a vocabulary of {GPT2_VOCABULARY}: {GPT2_TOKENIZER} is published with it, but the files may differ"
     return value._replace(origin=Origin.ASSUMED, note=note)
 
 

@@ -136,7 +136,7 @@ def tell(given: Given, table: Table, parsed: Parsed, start: Span) -> None:
         try:
             raw = _read(flag, text)
         except BadValue:
-            raise InputError(f"--set {name}={text}: {flag.option} does not take it", start.path) from None
+            raise InputError(f"--set {name}={text}: {flag.option} does not accept it", start.path) from None
         place = parsed.written.get(flag.dest)
         setting = place.setting if place is not None else None
         if setting is None:
@@ -228,7 +228,7 @@ def seed(run: Run, outside: Outside, count: Value, lost: str | None) -> None:
             run.lose(name, "the file that --yaml-cfg names cannot be read here")
     for name in parsed.suspect if lost is not None else ():
         if name not in parsed.written:
-            run.lose(name, "an option that may mean it cannot be read")
+            run.lose(name, "an option that may set it cannot be read")
     if lost:
         lose_defaults(run, parsed, lost)
     if any((word.text or "").partition("=")[0] == MODEL_FILE for word in spelled.words):

@@ -66,7 +66,7 @@ def whole(value: Value, least: int = 0) -> Value:
     raw = value.raw
     if isinstance(raw, Unknown) or raw is None or (isinstance(raw, int) and not isinstance(raw, bool) and raw >= least):
         return value
-    return unknown(f"{value.key[-1] if value.key else 'a size'} is {raw!r}, no size")
+    return unknown(f"{value.key[-1] if value.key else 'a size'} is {raw!r}, which is not a size")
 
 
 def expert_layers(layers: Value, experts: Value, dense: Value) -> Value:
@@ -78,7 +78,9 @@ def expert_layers(layers: Value, experts: Value, dense: Value) -> Value:
     if not experts.raw or (experts.raw == 1 and experts.origin != "written"):
         return derived(())
     first = int(dense.raw) if isinstance(dense.raw, int) else 0
-    return derived(tuple(index >= first for index in range(min(layers.raw, 10_000))), "all but the first dense layers")
+    return derived(
+        tuple(index >= first for index in range(min(layers.raw, 10_000))), "all layers except the first dense ones"
+    )
 
 
 def latent_sizes(run: Run, prefix: str, nope: str, rope: str, *, latent: bool) -> dict[str, Value]:
@@ -125,7 +127,7 @@ def negated(value: Value) -> Value:
 def precision(raw: Any) -> Value:
     """A MindSpore type name in the plan's short form."""
     known = _PRECISION.get(raw) if isinstance(raw, str) else None
-    return derived(known) if known else unknown(f"{raw!r} is not a type that is known")
+    return derived(known) if known else unknown(f"{raw!r} is not a known type")
 
 
 _GLM = {
@@ -275,7 +277,7 @@ def _ffn(run: Run, hidden: Value) -> Value:
     wide = 4 * size
     # TeleChat's own 1.1 layer takes it as the size itself
     if not abs(wide) < 1e15 or (isinstance(factor, (int, float)) and not abs(factor) < 1000):
-        return unknown("the hidden size or ffn_dim_multiplier is beyond any model")
+        return unknown("the hidden size or ffn_dim_multiplier is larger than in any model")
     if isinstance(factor, (int, float)):
         wide = int((factor + 0.01) * wide)
     wide = int(2 * wide / 3)

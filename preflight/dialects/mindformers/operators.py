@@ -141,7 +141,7 @@ def compiled(part: str) -> re.Pattern[str] | str:
     """A compiled part of a pattern; or "invalid:why" if it is not an expression, "unsure:why" if it might not
     terminate."""
     if cost(part) > MAX_COST:
-        return f"unsure:{part[:60]!r} repeats too much to be tried safely"
+        return f"unsure:{part[:60]!r} has too many repetitions to be matched safely"
     try:
         with warnings.catch_warnings():  # warnings about future Python syntax do not concern the user
             warnings.simplefilter("ignore")

@@ -132,9 +132,9 @@ def _accumulation(run: Run, mode: str) -> None:
     if steps is None or steps <= 1:
         return
     if mode not in AUTOMATIC:
-        run.switch(name, 1, f"it does not count in {mode} mode", where)
+        run.switch(name, 1, f"it is not used in {mode} mode", where)
     elif pipeline is not None and pipeline > 1:
-        run.switch(name, 1, "with a pipeline only micro_batch_num counts", where)
+        run.switch(name, 1, "with a pipeline only micro_batch_num is used", where)
 
 
 def _ulysses(run: Run) -> int | Unknown:
@@ -217,8 +217,8 @@ def spread(layers: int, pipeline: int, chunks: int, raw: object, version: str, *
             return Spread(None, "columns", Message(template, count=len(array[0]), pipeline=pipeline))
         flat = not (isinstance(raw, list) and isinstance(raw[0], list))
         if not flat and len(array) != chunks:
-            one = "offset has {count} rows, but the run has {chunks} virtual chunk a stage"
-            more = "offset has {count} rows, but the run has {chunks} virtual chunks a stage"
+            one = "offset has {count} rows, but the run has {chunks} virtual chunk per stage"
+            more = "offset has {count} rows, but the run has {chunks} virtual chunks per stage"
             return Spread(None, "rows", Message.plural(chunks, one, more, count=len(array), chunks=chunks))
         total, rows = sum(map(sum, array)), array * chunks if flat else array
     if total != rest:

@@ -173,12 +173,12 @@ def _degrees(run: Run, mode: object) -> tuple[Value, tuple[Value, ...]]:
         return count, (unknown(mode.because),) * 4
     if mode in AUTOMATIC:
         automatic = mode == "auto_parallel"
-        data = unknown("auto_parallel finds the sharding itself") if automatic else degree(run, "data_parallel")
+        data = unknown("auto_parallel chooses the sharding") if automatic else degree(run, "data_parallel")
         return count, (data, *(degree(run, name) for name in names))
     if run.true("use_parallel") and run.raw("run_mode") == "predict":
-        data = unknown("the serving layout is not compared with the devices")
+        data = unknown("the serving layout is not checked against the devices")
         return count, (data, *(degree(run, name) for name in names))
-    count = derived(1, "every process runs alone") if mode == "stand_alone" else count
+    count = derived(1, "every process runs independently") if mode == "stand_alone" else count
     return count, (count, *(_alone(run, name) for name in names))
 
 

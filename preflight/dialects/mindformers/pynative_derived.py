@@ -45,7 +45,7 @@ def derive(typed: Mapping[str, Value], fallback: Callable[[str], Value], world: 
     chunks = whole(get("parallelism.pipeline_parallel_interleave_num"))
     if found.values["schedule"].raw == "1f1b" and chunks is not None and chunks > 1:
         found.values["schedule"] = get("parallelism.pipeline_parallel_schedule").derived(
-            "interleaved_1f1b", "more than one chunk a stage"
+            "interleaved_1f1b", "more than one chunk per stage"
         )
     return found
 
@@ -106,9 +106,7 @@ def _shard(found: Derived, written: Value | None, data: Value) -> None:
     shard = total // replicate
     found.values["data_parallel_replicate"] = derived(replicate, "data parallel / shard degree")
     if shard * replicate != total:
-        found.values["parallelism.data_parallel_shard"] = unknown(
-            f"data parallel {total} does not split into {replicate} x {shard}"
-        )
+        found.values["parallelism.data_parallel_shard"] = unknown(f"data parallel {total} is not {replicate} x {shard}")
         return
     note = "data parallel / replicas"
     found.values[names[0]] = written.derived(shard, note) if written is not None else derived(shard, note)
@@ -122,7 +120,7 @@ def _batch(found: Derived, get: Callable[[str], Value], typed: Mapping[str, Valu
     total, local, ranks = whole(get("training.global_batch_size")), whole(get("training.local_batch_size")), whole(data)
     name = "parallelism.pipeline_parallel_microbatch_size"
     if total is None or local is None or ranks is None or local < 1 or total < 1 or total % (ranks * local):
-        found.values["micro_batches"] = unknown(data.because or "the global batch does not divide")
+        found.values["micro_batches"] = unknown(data.because or "the global batch is not divisible")
         found.values["first_batch"] = get("training.global_batch_size")
         return
     first = _first_batch(get("training.rampup_batch_size").raw, total)
@@ -138,7 +136,9 @@ def _batch(found: Derived, get: Callable[[str], Value], typed: Mapping[str, Valu
         found.values[name] = written.derived(count, "global batch / (data parallel x local batch)")
         pipeline = whole(get("parallelism.pipeline_parallel"))
         if pipeline is not None and pipeline > 1:
-            found.switches.append(Switch(name, written.raw, count, "the batch sizes decide it", f"{_TRAINER}:622"))
+            found.switches.append(
+                Switch(name, written.raw, count, "it is derived from the batch sizes", f"{_TRAINER}:622")
+            )
 
 
 def _first_batch(ramp: object, total: int) -> int:

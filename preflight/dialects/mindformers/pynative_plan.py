@@ -199,9 +199,7 @@ def _layout(a: Arguments, found: Derived) -> Layout:
         sequence_parallel=a.get("parallelism.sequence_parallel"),
         tensor_x=default(None),
         stages=found.values["stages"],
-        schedule=schedule.derived(name, "pipeline_parallel_schedule")
-        if name
-        else unknown("the schedule is not one that is known"),
+        schedule=schedule.derived(name, "pipeline_parallel_schedule") if name else unknown("the schedule is unknown"),
         sequence_splits=default(None),
         heads_split=attention_variant(a) != "dsv4_hybrid",  # it splits the query projection
     )
@@ -221,7 +219,7 @@ def _recompute(a: Arguments) -> Recompute:
     return Recompute(
         mode=mode.derived(names[mode.raw], "recompute.mode")
         if isinstance(mode.raw, str) and mode.raw in names
-        else unknown("recompute.mode is none that is known"),
+        else unknown("recompute.mode is unknown"),
         method=default(None),
         layers=default(None),
         modules=derived(tuple(str(name) for name in modules), "select_module")
@@ -264,7 +262,7 @@ def _optimizer(a: Arguments) -> Optimizer:
     return Optimizer(
         name=kind.derived(names[kind.raw], "optimizer.type")
         if isinstance(kind.raw, str) and kind.raw in names
-        else unknown("optimizer.type is none that is known"),
+        else unknown("optimizer.type is unknown"),
         zero=derived(3, "FSDP"),
         shards=derived(limit or region, "FSDP shard x context")
         if region is not None

@@ -232,7 +232,7 @@ class Expander(Parameters):
     def _bounded(self, tree: Tree, node: Node, quoted: bool) -> Bits:
         span = tree.span(node)
         if self.depth > MAX_DEPTH:
-            return [Bit(Piece(None, span, exact=False, because="an expansion nested too deep"))]
+            return [Bit(Piece(None, span, exact=False, because="an expansion that is nested too deeply"))]
         self.depth += 1
         try:
             if node.type == "arithmetic_expansion" or is_arithmetic(span.text):

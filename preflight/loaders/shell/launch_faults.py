@@ -43,9 +43,9 @@ _IF = ("if_statement", "elif_clause", "while_statement")
 _EXPANSION = re.compile(r"\$\{(\w+):?\+")
 _SAID = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
 _NEVER_DEFINED = "${name} is never defined, so it expands to nothing{hint}{stops}"
-_DEFINED_LATER = "${name} is defined only further down, so it expands to nothing{hint}{stops}"
+_DEFINED_LATER = "${name} is only defined further down, so it expands to nothing{hint}{stops}"
 _NEVER_SET = "${name} is not set in this script; unless the environment sets it, {flag} gets no value{stops}"
-_SET_LATER = "${name} is set only further down; unless the environment sets it, {flag} gets no value{stops}"
+_SET_LATER = "${name} is only set further down; unless the environment sets it, {flag} gets no value{stops}"
 
 
 def launch_faults(found: Found, commands: Commands) -> Iterator[Problem]:
@@ -160,7 +160,7 @@ def _first_words(statement: Span, commands: Commands) -> Iterator[Problem]:
             span = statement._replace(start=statement.start + match.start(), end=statement.start + match.end())
             message = Message.plural(
                 len(flags),
-                "${name} expands to the first word of the array only: {flags} is not passed on",
+                "${name} expands only to the first word of the array: {flags} is not passed",
                 "${name} expands to the first word of the array only: {flags} are not passed on",
                 name=name,
                 flags=first_three(flags),

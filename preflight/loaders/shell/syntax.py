@@ -223,7 +223,7 @@ def _read(source: Source, most: int) -> str:
         return source.text
     bare = without_padding(source.text, MAX_SCRIPT)
     if bare is None:
-        raise InputError(f"has more than {MAX_SCRIPT:,} characters of a script, which are not read", source.name)
+        raise InputError(f"has more than {MAX_SCRIPT:,} characters, the limit for a script", source.name)
     return bare
 
 

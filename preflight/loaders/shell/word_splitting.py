@@ -31,7 +31,7 @@ class Break:
 
 
 BREAK = Break()
-UNREAD, PILED = ", which a file that is not read may set", ", which branches make too long"
+UNREAD, PILED = ", which a file that is not read may set", ", which becomes too long on several branches"
 """Endings of the reasons for a list that may contain any words."""
 Bits = list["Bit | Break"]
 Value = tuple[Piece, ...]
