@@ -11,7 +11,7 @@ def _leave_folder() -> None:
     """
     try:
         here = os.getcwd()
-    except FileNotFoundError:  # it is deleted
+    except FileNotFoundError:  # the working directory was deleted
         here = ""
     own = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     if sys.path and sys.path[0] in ("", here) and (not here or os.path.realpath(here) != os.path.realpath(own)):

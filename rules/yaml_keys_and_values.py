@@ -67,7 +67,7 @@ def float_as_string(job: Job) -> Iterator[Finding]:
             name = key[-1] if entry is not None else Message("an entry of {within}", within=within)
             number, *others = spellings(text)
             message = Message(
-                "{name} is the text {text!r}, not a number; write {number}", name=name, text=text, number=number
+                "{name} is the string {text!r}, not a number; write {number}", name=name, text=text, number=number
             )
             if others:
                 message = Message(

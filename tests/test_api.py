@@ -20,7 +20,7 @@ EXAMPLE = Path(__file__).parent.parent / "examples/mindformers/run_llama2_7b.yam
         ({"target": "mindformer"}, "there is no framework 'mindformer'; did you mean 'mindformers'?"),
         (
             {"target": preflight.Target("nobody")},
-            "there is no framework 'nobody'; there are flagscale, mcore-adapter, megatron, megatron-bridge, "
+            "there is no framework 'nobody'; known frameworks are flagscale, mcore-adapter, megatron, megatron-bridge, "
             "mindformers, mindrlhf, mindspeed, mindspeed-llm, mindspeed-llm-fsdp2, mindspeed-mm, mindspeed-rl, "
             "ms-swift, nemo-rl, primus, skyrl, slime, verl",
         ),

@@ -95,7 +95,7 @@ def test_settings_hold(cli: Cli, tmp_path: Path, text: str, code: int) -> None:
             "world-size = 8\nnodes = 3\ndevices-per-node = 2",
             "preflight.toml: a world size of 8 contradicts 3 nodes with 2 devices each, which are 6",
         ),
-        ("device = 'none'", "preflight.toml: there is no device 'none'; there are toy-card"),
+        ("device = 'none'", "preflight.toml: there is no device 'none'; known devices are toy-card"),
     ],
 )
 def test_a_fault_in_the_settings_is_one_line_and_exit_2(cli: Cli, tmp_path: Path, text: str, message: str) -> None:
@@ -226,7 +226,7 @@ def test_a_faulty_settings_file_is_never_remembered(tmp_path: Path, monkeypatch:
 
 def test_a_table_of_pyproject_in_a_file_of_our_own_is_explained(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "preflight.toml").write_text("[tool.preflight]\nworld-size = 8\n")
-    assert "settings are not under [tool.preflight]" in cli("check", "run.yaml").err
+    assert "settings do not go under [tool.preflight]" in cli("check", "run.yaml").err
 
 
 def test_settings_extend_those_of_another_file(tmp_path: Path) -> None:

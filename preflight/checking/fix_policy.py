@@ -17,7 +17,7 @@ from preflight.source.spelling import meant_boolean, slips
 
 
 class Policy:
-    """The policy over one run."""
+    """The policy for one run."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
@@ -64,13 +64,13 @@ class Policy:
         offered = offered or any(map(self._roughens, fix.edits))
         if fix.layout and change is not Change.REMOVAL:
             ones = [self._value(e.key) for e in fix.edits if e.value == 1 and str(e.key[-1]).find("parallel") >= 0]
-            gone = any(value is not None and value.raw != 1 for value in ones)  # a degree of 1 is none
+            gone = any(value is not None and value.raw != 1 for value in ones)  # a degree of 1 means no parallelism
             change = Change.REMOVAL if gone else Change.NUMBER
         if change is Change.SWITCH and finding.severity is not Severity.ERROR:
-            offered = offered or fix.safety is Safety.UNSAFE  # the run is not refused, and the choice was typed
+            offered = offered or fix.safety is Safety.UNSAFE  # the run is accepted, and the choice was set explicitly
         if change is Change.REMOVAL:
             offered = offered or fix.safety is not Safety.SAFE or finding.severity is Severity.ERROR
-        same = change is Change.CORRECTION or fix.safety is Safety.SAFE  # what was meant is trained
+        same = change is Change.CORRECTION or fix.safety is Safety.SAFE  # the run trains as intended
         return fix._replace(title=fix.title if same else self._titled(fix), change=change, offered=offered)
 
     def _trains_alike(self, finding: Finding, fixes: Sequence[Fix]) -> bool:
@@ -107,7 +107,7 @@ class Policy:
         """Removals of options that the rest of the file supports come last, and those of explicitly set options
         first."""
         gone = [self._name(edit.key) for edit in fix.edits if edit.action == "remove" and edit.key]
-        same = layout and fix.change is Change.NUMBER  # the search has ranked them
+        same = layout and fix.change is Change.NUMBER  # the search has already ranked them
         typed = [value.span.start for name in gone if (value := self.job.arguments.given(name)) and value.span]
         backed = max((support(name, self.job) for name in gone), default=0)
         return fix.offered and not same, fix.change.rank, backed, -max(typed, default=0)

@@ -86,7 +86,7 @@ def _folder(report: Report, target: str) -> str:
 
 
 def survey(report: Report) -> Project:
-    """Look over the runs of a project."""
+    """Inspect the runs of a project."""
     readings = _narrowed(Counter(map(reading_of, report.jobs)))
     devices = Counter(job.cluster.device.name for job in report.jobs if job.cluster.device is not None)
     each = Counter(job.cluster.per_node.raw for job in report.jobs if isinstance(job.cluster.per_node.raw, int))
@@ -102,7 +102,7 @@ def survey(report: Report) -> Project:
 
 
 def settings_lines(project: Project, facts: Facts) -> Iterator[str]:
-    """The text of preflight.toml. facts: what the caller states; it outweighs what the files show."""
+    """The text of preflight.toml. facts: what the caller states; it takes precedence over the files."""
     yield "# Settings of preflight; `preflight check --show-settings` prints those in effect"
     yield from _target(project, facts)
     if facts.device:

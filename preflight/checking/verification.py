@@ -77,7 +77,7 @@ def verify_ids(patterns: Iterable[str], known: Iterable[str], groups: Iterable[s
             continue
         if not any(Choice((pattern,)).takes(id) for id in known):
             what = "rule or group" if groups else "rule"
-            raise InputError(f"no {what} {pattern!r}{did_you_mean(pattern, [*groups, *known])}")
+            raise InputError(f"there is no {what} {pattern!r}{did_you_mean(pattern, [*groups, *known])}")
 
 
 def verify_options(rule: Checkable, options: Mapping[str, Any]) -> None:

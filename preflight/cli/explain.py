@@ -40,7 +40,7 @@ HEADINGS = {
 def explain(rule: RuleId = None, every: All = False, lang: Lang = None) -> int:
     """Print the page of a rule.
 
-    The page has what the rule checks, why, an example, the safety of its fix and the upstream check.
+    The page describes what the rule checks and why, with an example, the safety of its fix and the upstream check.
     """
     from preflight.plugins.manager import load
 

@@ -91,7 +91,7 @@ def distinct_outcomes(outcomes: Iterable[Outcome]) -> list[Outcome]:
 
 
 def outcome_lines(outcomes: Sequence[Outcome], style: Look, *, would: bool) -> Iterator[str]:
-    """The lines about a call. would: a dry run."""
+    """The summary lines of a call. would: this is a dry run."""
     done = [outcome for outcome in outcomes if outcome.state == "fixed"]
     left = [outcome for outcome in outcomes if outcome.state != "fixed"]
     yield from (_line(outcome, style, would=would) for outcome in done)
@@ -152,10 +152,10 @@ def fix(
 ) -> int:
     """Apply fixes that are proven: to files, or to the script of the command after --.
 
-    A fix is written when only the intended settings change, every comment stays, the finding is gone and no error is
-    new. Files are changed that are named, or are in the folder of one that is, or below it; others with --follow.
+    A fix is written when only the intended settings change, every comment stays, the finding is gone and there is no
+    new error. Only named files, and files in or below their folders, are changed; others need --follow.
 
-    Exit codes: 0 nothing is left that fails a check, 1 something is left (or --diff shows changes), 2 wrong usage.
+    Exit codes: 0 no finding that fails a check remains, 1 one remains (or --diff shows changes), 2 wrong usage.
     """
     style = output.look(how.color, quiet=how.quiet)
     checker = session.checker(facts, rules, at=at)

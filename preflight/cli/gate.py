@@ -89,7 +89,7 @@ def gate(
 ) -> int:
     """Give a verdict on a job before it is queued.
 
-    Exit codes: 0 pass, 1 refuse, 2 unreadable input, 3 no verdict. The wrapper decides what 2 and 3 mean for it.
+    Exit codes: 0 pass, 1 refuse, 2 unreadable input, 3 no verdict. The caller decides what 2 and 3 mean.
     """
     if output_format not in ("json", "text"):
         raise InputError(f"--output-format must be json or text, not {output_format!r}")
@@ -113,13 +113,13 @@ def _shown(reply: Reply, output_format: str) -> int:
     if output_format == "json":
         try:
             say(json.dumps(reply.verdict) + "\n")
-        except InputError as error:  # the verdict is the exit code, which nothing takes away
+        except InputError as error:  # the exit code is the verdict, regardless of a lost reader
             tell(str(error), reply.code)
     return reply.code
 
 
 def final_rules(given: list[str] | None, loaded: plugins.Plugins) -> frozenset[str]:
-    """The rules that no override can lift. Raises InputError for an unknown rule, whose override would otherwise be
+    """The rules that cannot be overridden. Raises InputError for an unknown rule, whose override would otherwise be
     granted."""
     wanted = [present(id) for id in listed(given)]
     known = [rule.id for rule in loaded.rules(None)] if wanted else []

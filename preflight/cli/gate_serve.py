@@ -51,7 +51,7 @@ Audit = Annotated[
 
 ADVICE = 0.25  # slurmctld waits
 POLL = 0.2
-"""Seconds between two checks of due work, and the delay until a request to end is noticed."""
+"""Seconds between two checks for due work, and the delay until a request to stop is noticed."""
 
 
 def gate_serve(
@@ -66,9 +66,9 @@ def gate_serve(
 ) -> int:
     """Keep a checker ready on a Unix socket, for job_submit.lua.
 
-    Answers within the timeout whatever happens: a worker that hangs is killed and replaced, and while too many checks
-    end without a verdict submissions are answered at once. GET on the socket shows the counts. SIGTERM ends it once
-    the questions that were asked are answered.
+    Always answers within the timeout: a hanging worker is killed and replaced, and while too many checks end without a
+    verdict, submissions are answered at once. GET on the socket shows the counts. SIGTERM ends it after the pending
+    requests are answered.
     """
     from preflight.cli.gate import final_rules
     from preflight.gate.server import Server
@@ -93,7 +93,7 @@ def gate_serve(
 
 
 def _end_when_told(server: Server) -> None:
-    """SIGTERM and SIGINT end the server between two questions; a second one ends it at once."""
+    """SIGTERM and SIGINT end the server between two requests; a second one ends it at once."""
     signals = (signal.SIGTERM, signal.SIGINT)
 
     def stop(number: int, frame: object) -> None:

@@ -45,7 +45,7 @@ Write = Annotated[bool, typer.Option("--write", help="Write the files that do no
 def init(inputs: Inputs, facts: JobFacts, rules: Rules, write: Write = False) -> int:
     """Inspect a project and propose its settings, a pre-commit entry and a baseline.
 
-    Prints what it finds and what the files would be; --write writes those that do not exist yet.
+    Prints its findings and the proposed files; --write writes those that do not exist yet.
     """
     inputs = inputs._replace(paths=inputs.paths or ["."])
     checker = session.checker(facts, rules, lenient=True)

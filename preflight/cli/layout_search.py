@@ -1,4 +1,5 @@
-"""What `preflight layouts` does once its options are read: a search for every run, or on several counts of devices."""
+"""The work of `preflight layouts` after its options are read: a search for every run, or for several numbers of
+devices."""
 
 from __future__ import annotations
 
@@ -90,7 +91,7 @@ def search(inputs: Inputs, said: Said, rules: Rules, out: Printed, wanted: Wante
 
 
 def _write(old: Source, new: Source, number: int, inside: Boundary) -> None:
-    """Write a layout into its file, and print that. Raises InputError for a link to a file elsewhere."""
+    """Write a layout into its file and report it. Raises InputError for a link to a file elsewhere."""
     if new.text == old.text:
         done = f"already has layout {number}; nothing was written"
     elif inside(old):

@@ -43,7 +43,7 @@ def layouts(
 ) -> int:
     """Find parallel layouts that pass the rules and fit in memory.
 
-    The model, the devices and the global batch stay as they are; layouts are ranked by estimated step time, and only
+    The model, the devices and the global batch are not changed; layouts are ranked by estimated step time, and only
     the fastest of each kind is shown next to the present layout.
 
     Exit codes: 0 layouts were found, 1 none fits, 2 wrong usage.

@@ -93,7 +93,7 @@ def printed(output: Printed, formats: Sequence[str] = ("text", "json")) -> Look:
     """The style of the text of a command that describes runs. Raises InputError for an unsupported format."""
     if output.output_format not in formats:
         *first, last = formats
-        raise InputError(f"this command supports {', '.join(first)} or {last}, not {output.output_format!r}")
+        raise InputError(f"this command prints {', '.join(first)} or {last}, not {output.output_format!r}")
     style = look(output.color)
     return style._replace(color=False, width=0) if output.output_file else style
 
@@ -233,13 +233,13 @@ def _beginning(name: str) -> str:
 
 
 def problems(report: Report) -> tuple[str, ...]:
-    """Lines about files that could not be read and about crashes."""
+    """Messages about unreadable files and crashes."""
     lines = [f"preflight: {plain(str(problem._replace(message=local(problem.message))))}" for problem in report.errors]
     for crash in report.crashes:
         lines.append(f"preflight: {plain(local(crash_line(crash)))}")
         if os.environ.get("PREFLIGHT_DEBUG"):
             lines.append(crash.trace)
-    return tuple(dict.fromkeys(lines))  # settings that hold for many files are reported once
+    return tuple(dict.fromkeys(lines))  # settings that apply to many files are reported once
 
 
 def tell_lock(name: str) -> None:

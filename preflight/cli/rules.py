@@ -93,7 +93,7 @@ def rules(
 ) -> int:
     """List the rules, or write their pages.
 
-    Without a choice it counts them by framework.
+    Without a filter it counts them by framework.
     """
     from preflight.plugins.manager import load
 

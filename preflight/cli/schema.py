@@ -36,7 +36,7 @@ Name = Annotated[
 def schema(name: Name = None) -> int:
     """Print a JSON Schema.
 
-    Of the settings, of the JSON report, of a framework's config.
+    For the settings, the JSON report, or a framework's config.
     """
     known, made = names(), options.names()
     if name is None:
@@ -53,7 +53,7 @@ def schema(name: Name = None) -> int:
 
 
 def _addressed(name: str, text: str) -> str:
-    """A schema with the address of the project in its `$id`, where the distribution names one."""
+    """A schema with the address of the project in its `$id`, if the distribution has one."""
     address = schema_url(name)
     if address is None:
         return text

@@ -1,4 +1,4 @@
-"""From options to something that checks: settings, plugins, the files of a call."""
+"""Creates a checker from options: settings, plugins, the files of a call."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from preflight.source.text import InputError, Source, read_all
 STDIN = "-"
 MANY = 20
 SHELLS = ("bash", "sh", "sbatch", "source")
-"""The commands that run the script that follows."""
+"""The commands that run the script given after them."""
 
 
 class UnreadableSettings(InputError):
@@ -58,7 +58,7 @@ def _nearest(search: Search) -> Path | None:
 
 
 def checker(facts: JobFacts, rules: Rules, *, lenient: bool = False, at: AtSite = AtSite()) -> Checker:
-    """A checker for a call. Raises InputError, or PluginError where a plugin is broken.
+    """A checker for a call. Raises InputError, or PluginError if a plugin is broken.
 
     lenient: a pyproject.toml that cannot be read is reported together with what is found without it.
     """
@@ -79,7 +79,7 @@ def checker(facts: JobFacts, rules: Rules, *, lenient: bool = False, at: AtSite 
 
 
 def _tell_ignored(path: str, why: str) -> None:
-    """Report which settings do not count, and why."""
+    """Report which settings are ignored, and why."""
     text = local(Message("these settings are ignored: {why}; --config FILE uses them", why=why))
     print(f"preflight: {plain(display(Path(path)))}: {text}", file=sys.stderr)
 
@@ -144,7 +144,7 @@ def facts_of(facts: JobFacts) -> Facts:
 
 
 def reports(check: Checker, inputs: Inputs, command: list[str] | None) -> Iterator[Report]:
-    """One report per file, stdin and command of a call, in order of completion."""
+    """One report per file, stdin and command of a call, in the order of completion."""
     yield from typed(check, inputs, command)
     files = named(check, inputs)
     progress = counter(len(files), sys.stderr)
@@ -177,7 +177,7 @@ def named(check: Checker, inputs: Inputs) -> list[Named]:
     wanted = Wanted(excluded, listed(inputs.include), markdown=inputs.include_markdown)
     ignored = None if inputs.no_gitignore or check.isolated else _ignored
     found = list(discover(paths, check.settings_of, wanted, force=inputs.force_exclude, ignored=ignored))
-    for item in found:  # before several processes do: what is wrong with settings is reported once
+    for item in found:  # before worker processes start, so that faults in settings are reported once
         check.settings_of(item.path)
     return found
 
@@ -212,7 +212,7 @@ def started(command: list[str]) -> Source:
 
 
 def sources(check: Checker, inputs: Inputs, errors: list[InputError]) -> Iterator[tuple[Source, bool]]:
-    """The texts of a call, stdin and files, each with whether the caller states that it is a config. Unreadable ones
+    """The texts of a call, stdin and files, each with a flag: the caller states that it is a config. Unreadable ones
     become errors. An unrelated file is skipped if the caller did not name it, or with --allow-unclaimed.
     """
     if STDIN in (inputs.paths or []):
@@ -232,7 +232,7 @@ def sources(check: Checker, inputs: Inputs, errors: list[InputError]) -> Iterato
 
 
 def counter(total: int, stream: TextIO) -> Callable[[int], None]:
-    """Prints a progress counter of files on a terminal if there are many; 0 clears it."""
+    """Prints a progress counter of files on a terminal if there are many; 0 clears the counter."""
     if total < MANY or not stream.isatty():
         return lambda number: None
 

@@ -40,8 +40,8 @@ def why(
 ) -> int:
     """Find why a job died, from the logs of its ranks.
 
-    The first failure, apart from what followed; its cause, the rule that reports it, and with --run the line in
-    the config and its fix.
+    Prints the first failure, separate from its consequences; its cause; the rule that reports it; and, with --run, the
+    line in the config and its fix.
     """
     from preflight.logs.diagnosis import diagnosed
     from preflight.logs.files import read_logs
@@ -50,7 +50,7 @@ def why(
     from preflight.report.why import why_dict, why_html, why_text
 
     if output_format not in FORMATS:
-        raise InputError(f"this command supports the formats text, json and html, not {output_format!r}")
+        raise InputError(f"this command prints text, json or html, not {output_format!r}")
     names, said = _logs(list(logs or ()), job)
     found = diagnosed(read_logs(names, said))
     told = behind(found, _checked(run, facts, rules)) if run is not None else None

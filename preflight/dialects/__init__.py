@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # most files are not in a checkout
 
 
 class Surroundings(NamedTuple):
-    """The surroundings that a dialect may use in addition to the document.
+    """Surroundings of a document that a dialect may use.
 
     read: opens another file that the config names (a path relative to the document), or None if it is missing or must
     not be opened. device: finds an accelerator by name or alias, None if the name is unknown; likely: the same for the
@@ -70,7 +70,7 @@ class Dialect(Protocol):
 
 
 class Ambiguous(InputError):
-    """Two dialects claim one document."""
+    """More than one dialect claims a document."""
 
 
 def claim(document: Document, dialects: Sequence[Dialect], request: Request) -> Dialect | None:

@@ -103,7 +103,7 @@ def of_groups(
         elif value not in options:
             told = _refused(
                 one,
-                "{label} has no {group}/{value}.yaml; {group} is one of {options:and}{hint}",
+                "{label} has no {group}/{value}.yaml; {group} must be one of {options:and}{hint}",
                 label=contract.label,
                 group=one.key.partition("@")[0],
                 value=value,

@@ -117,7 +117,7 @@ def _numbers(job: Job, scaling: Value, raw: dict[str, object], *, new: bool) -> 
             shown = (
                 "null"
                 if given is None
-                else Message("the text {given!r}", given=given)
+                else Message("the string {given!r}", given=given)
                 if isinstance(given, str)
                 else given
             )

@@ -77,7 +77,7 @@ def test_exit_codes(cli: Cli, files: Path, words: str, code: int) -> None:
         ("check -f jsn good.yaml", "there is no output format 'jsn'; did you mean 'json'?"),
         ("check --color red good.yaml", "--color must be one of auto, always, never, not 'red'"),
         ("check --device toy-crad good.yaml", "there is no device 'toy-crad'; did you mean 'toy-card'?"),
-        ("check --device nothing-like-it good.yaml", "there is no device 'nothing-like-it'; there are toy-card"),
+        ("check --device nothing-like-it good.yaml", "there is no device 'nothing-like-it'; known devices are toy-card"),
         ("check --device TOY-CRAD good.yaml", "there is no device 'TOY-CRAD'; did you mean 'toy-card'?"),
         (
             "check --world-size 8 --nodes 2 --devices-per-node 8 good.yaml",
@@ -112,7 +112,7 @@ def test_exit_codes(cli: Cli, files: Path, words: str, code: int) -> None:
         ("explain toy-nam", "there is no rule 'toy-nam'; did you mean 'toy-name'?"),
         ("schema reprot", "there is no schema 'reprot'; did you mean 'report'?"),
         ("new-rule Foo", "a rule's id is kebab case, like device-count; 'Foo' is not"),
-        ("show -f shout good.yaml", "this command supports text or json, not 'shout'"),
+        ("show -f shout good.yaml", "this command prints text or json, not 'shout'"),
         ("show -o none/out.txt good.yaml", "none/out.txt: cannot be written: No such file or directory"),
         ("fix -f json good.yaml", "there is no option '-f' (try `preflight fix --help`)"),
         (

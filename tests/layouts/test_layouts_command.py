@@ -29,7 +29,7 @@ def ran(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]
 
 def test_a_layout_is_written_once_and_known_again(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = ran(capsys, "run.yaml", *DEVICES, "--apply", "1", "--show", "1")
-    assert (code, err) == (0, "preflight: run.yaml: layout 1 is written\n")
+    assert (code, err) == (0, "preflight: run.yaml: layout 1 was written\n")
     written = config.read_text()
     assert written != EXAMPLE.read_text()
     code, _, err = ran(capsys, "run.yaml", *DEVICES, "--apply", "1", "--show", "1")
@@ -102,7 +102,7 @@ def test_the_present_layout_comes_first_and_others_are_of_different_kinds(
     assert classes == sorted(classes)
     text = ran(capsys, "run.yaml", *DEVICES, "--show", "1")[1].splitlines()
     assert text[2].split()[:3] == ["now", "4", "2"]
-    assert any(line.startswith(f"now is number {now['rank']} by estimated time among the layouts") for line in text)
+    assert any(line.startswith(f"now is rank {now['rank']} by estimated time among the layouts") for line in text)
 
 
 def test_the_layout_that_is_shown_first_is_first_again_once_it_is_written(

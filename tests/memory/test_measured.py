@@ -43,7 +43,7 @@ def test_a_measured_run_that_cannot_be_estimated_is_an_input_error(tmp_path):
     (tmp_path / "run.sh").write_text("python pretrain_gpt.py --num-layers 8\n")
     (tmp_path / "preflight.toml").write_text('[measured]\nconfig = "run.sh"\npeak-gib = 20\n')
     checker = Checker(load_settings(tmp_path / "preflight.toml"), load())
-    with pytest.raises(InputError, match="measured run cannot be estimated"):
+    with pytest.raises(InputError, match="cannot estimate the measured run"):
         checker.request(None)
 
 

@@ -29,11 +29,11 @@ def told(script: str, **stated: str) -> str:
         ("", "megatron, release unknown: 15 described releases from 0.6.0 to 0.20.0 fit; read as 0.20.0"),
         ("--use-mcore-models", "from 0.6.0 to 0.20.0 fit"),
         ("--context-parallel-size 1", "from 0.6.0 to 0.20.0 fit"),
-        ("--attention-backend fused", "described ones from 0.11.0 to 0.20.0 fit"),
-        ("--use-megatron-fsdp", "described ones from 0.14.0 to 0.20.0 fit"),
+        ("--attention-backend fused", "described releases from 0.11.0 to 0.20.0 fit"),
+        ("--use-megatron-fsdp", "described releases from 0.14.0 to 0.20.0 fit"),
         ("--encoder-pipeline-model-parallel-size 0", "5 described releases from 0.9.0 to 0.13.0 fit; read as 0.13.0"),
         ("--data-impl mmap", "--data-impl is an option of megatron before 0.4; read as 0.20.0"),
-        ("--my-own-option 3", "release not known: no described release has --my-own-option; read as 0.20.0"),
+        ("--my-own-option 3", "release unknown: no described release has --my-own-option; read as 0.20.0"),
         ("--norm-epsilonn 1e-5", "from 0.6.0 to 0.20.0 fit"),
         ("--moe-router-topk 1 --num-experts 8", "from 0.6.0 to 0.20.0 fit"),
     ],
@@ -64,10 +64,10 @@ def test_a_stated_release_is_no_guess(target: str, says: str) -> None:
         ("pip install megatron-core==0.14.0", "megatron@0.14.0 (the file names 0.14.0)"),
         ("cd /opt/megatron_lm_0_9_0", "megatron@0.9.0 (the file names 0.9.0)"),
         ("git checkout core_r0.5.0", "megatron 0.5.0, which is not described, read as megatron@0.6.0"),
-        ("# git checkout core_v0.12.1", "release not known"),
-        ("cd /opt/Megatron-LM-24.07", "release not known"),
-        ("git checkout core_v0.12.1; git checkout core_v0.13.0", "release not known"),
-        ("IMAGE=nvcr.io/nvidia/pytorch:24.07-py3", "release not known"),
+        ("# git checkout core_v0.12.1", "release unknown"),
+        ("cd /opt/Megatron-LM-24.07", "release unknown"),
+        ("git checkout core_v0.12.1; git checkout core_v0.13.0", "release unknown"),
+        ("IMAGE=nvcr.io/nvidia/pytorch:24.07-py3", "release unknown"),
     ],
 )
 def test_a_release_that_the_script_names_is_told(before: str, says: str) -> None:
@@ -76,7 +76,7 @@ def test_a_release_that_the_script_names_is_told(before: str, says: str) -> None
 
 def test_every_report_says_that_the_release_is_not_known() -> None:
     report = preflight.check_text(f"{RUN}\n", name="run.sh")
-    job, says = report.jobs[0], "release not known"
+    job, says = report.jobs[0], "release unknown"
     assert says in overview(job).splitlines()[0] and says in plan_text(job).splitlines()[0]
     shown = text.render(report, Look())
     assert "The release is unknown: 15 described releases from 0.6.0 to 0.20.0 fit; --target states it" in shown

@@ -79,7 +79,7 @@ def test_every_feature_has_a_factor_that_holds_the_estimate():
     [
         (("--sft",), "several samples in one sequence", "low"),
         (("--optimizer-cpu-offload", "--optimizer-offload-fraction", "0.5"), "optimizer states with the host", "high"),
-        (("--rerun-mode", "validate_results"), "computed again", "high"),
+        (("--rerun-mode", "validate_results"), "recomputed for comparison", "high"),
         (("--deterministic-mode",), "deterministic", "high"),
         (("--no-bias-swiglu-fusion",), "not fused", "high"),
         (("--save", "x", "--save-interval", "10"), "checkpoints at short intervals", "high"),

@@ -57,7 +57,7 @@ DERIVED = frozenset(
         "entry_is_shipped",  # releases contain the entry script, with the options that it adds there
         "entry_trains",
         "target_is_stated",
-        "core_release",  # of Megatron-LM, even of a release that is not described
+        "core_release",  # of Megatron-LM, even for an undescribed release
         "adam_in_place",  # MindSpeed's Adam is known to update in place
         "entry",  # name of the entry script, "" when there is none
     }

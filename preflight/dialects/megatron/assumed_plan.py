@@ -20,7 +20,7 @@ from preflight.source.record import replace
 
 FROZEN = "--freeze-LM"
 REPAIRS = 3
-"""A run with this many corrections counts as a different run."""
+"""With this many corrections, a run counts as a different one."""
 
 
 class Words(Protocol):

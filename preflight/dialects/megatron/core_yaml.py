@@ -60,7 +60,7 @@ def fields(run: Run) -> None:
 
 @derives("sequence_parallel")
 def sequence_parallel(run: Run) -> None:
-    """On a single rank there is nothing to split."""
+    """With a single rank there is nothing to split."""
     if run.tensor_model_parallel_size == 1:
         run.switch("sequence_parallel", False, "tensor parallel is 1", f"{PLACE}:328")
 
@@ -92,7 +92,7 @@ def read_core_yaml(
     target: Target,
     environment: Mapping[str, Value],
 ) -> Reading:
-    """A run with all arguments in a YAML file."""
+    """A run with all its arguments in a YAML file."""
     assert document.tree is not None
     version = target.version or "0.20.0"
     written: dict[str, Value] = {}

@@ -55,7 +55,7 @@ def _flags() -> dict[str, Flag]:
         for flag in table(framework, version).options.values():
             kept = found.setdefault(flag.dest, flag)
             if flag.option == f"--{flag.dest.replace('_', '-')}" != kept.option:
-                found[flag.dest] = flag  # of several options, the one named after the destination
+                found[flag.dest] = flag  # if there are several options, the one named after the destination
     return found
 
 

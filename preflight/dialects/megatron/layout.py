@@ -266,7 +266,7 @@ def _ends(stages: tuple[int, ...] | None) -> dict[str, object]:
 
 def _recompute(arguments: Arguments, sizes: Sizes) -> dict[str, object]:
     granularity = None if sizes.recompute == "none" else sizes.recompute
-    if sizes.full_layers is not None and granularity == "full":  # this many per stage, or per chunk of a stage
+    if sizes.full_layers is not None and granularity == "full":  # the number per stage, or per chunk of a stage
         count = max(sizes.full_layers) // sizes.virtual
         return {"recompute_granularity": "full", "recompute_method": "block", "recompute_num_layers": count}
     now = arguments.get("recompute_granularity")

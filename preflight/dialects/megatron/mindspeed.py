@@ -198,7 +198,7 @@ CHANGES = (
 
 
 def inflates(run: Run) -> bool:
-    """Whether MindSpeed-LLM uses as many ranks as one copy of the model needs: disaggregated training, since 26.1
+    """Whether MindSpeed-LLM uses only the ranks that one copy of the model needs: disaggregated training, since 26.1
     (vtp_feature.py:39)."""
     return bool(run.layerwise_disaggregated_training) and not before(run, "26.1")
 

@@ -19,7 +19,7 @@ ARGUMENTS = "megatron/training/arguments.py"
 
 
 class NotKnown(Exception):
-    """A step needs an unknown value. because: why it is unknown."""
+    """Raised if a step needs an unknown value. because: why it is unknown."""
 
     def __init__(self, because: str) -> None:
         super().__init__(because)
@@ -82,8 +82,8 @@ class Run:
         )
 
     def switch(self, name: str, after: object, cause: str, upstream: str, site: str = "") -> None:
-        """The framework changes an argument silently. site: the statement, where evidence knows its place in each
-        release."""
+        """The framework changes an argument silently. site: the statement, if its location in each release is recorded
+        as evidence."""
         before = self.value(name)
         if before.known and before.raw == after:
             return

@@ -20,8 +20,8 @@ def is_counted(run: Run) -> bool:
 
 
 def pair_bias(run: Run) -> tuple[float, float, float] | None:
-    """Tensors of heads x sequence² in 16 bits: those kept per sample by a layer in flight; those that always stay;
-    those that stay per sample. None without a bias of that size."""
+    """Tensors of heads x sequence² in 16 bits: those kept per sample by a layer in flight; those that always exist;
+    those that exist per sample. None without a bias of that size."""
     if run.position_embedding_type != "alibi" or not is_counted(run) or run.alibi_fusion_attn_type == 2:
         return None
     if "mindspeed-llm" not in run.versions:
@@ -99,8 +99,8 @@ mappings (mhc.py hc_pre, hc_post)."""
 
 
 def streams(run: Run) -> tuple[int, int, int, int] | None:
-    """Their number; the least and the most bytes per element that a connection keeps; bytes per element that its
-    backward pass holds temporarily. None without such streams."""
+    """Their number; the minimum and maximum bytes per element that a connection keeps; the bytes per element that its
+    backward pass uses temporarily. None without such streams."""
     if run.enable_mhc_connections:
         recomputed = run.recompute_granularity == "selective" and "mhc" in (run.recompute_modules or ())
         return run.mhc_num_residual_streams, 0 if recomputed else 2, 2, 6
@@ -199,7 +199,8 @@ def frozen(run: Run) -> bool:
 
 
 def _padded_heads(tensor: int, channels: int) -> int:
-    """The 25 heads of InternViT-6B, rounded to a multiple of tensor parallel (config.py: 24 // t + 1 on each rank)."""
+    """The 25 heads of InternViT-6B, rounded up to a multiple of tensor parallel (config.py: 24 // t + 1 on each
+    rank)."""
     return (24 // tensor + 1) * tensor * channels
 
 

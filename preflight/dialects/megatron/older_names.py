@@ -26,7 +26,7 @@ RENAMED = {
 
 @derives(*(name for name, _ in RENAMED.values()))
 def older_names(run: Run) -> None:
-    """An argument given only by its older name takes the value of that name."""
+    """An argument given only by its older name gets the value of that name."""
     for old, (name, line) in RENAMED.items():
         if run.written.get(old) is not None and run.written.get(name) is None:
             source = "deprecated_topk_group" if name == "moe_router_topk_scaling_factor" and before(run, "26") else old

@@ -330,7 +330,7 @@ def ranks(run: Run) -> list[int]:
     middle = run.num_layers - (first or 0) - (last or 0)
     stages = pipeline - (first is not None) - (last is not None)
     if run.is_core(">=0.13") and pipeline == 1 and stages < 0 and middle:
-        return [last]  # one rank is both ends, and the number of the last stage counts
+        return [last]  # a single rank is both the first and the last stage; the number of the last stage applies
     if middle < 0 or stages < 0 or bool(middle) is not bool(stages):
         raise NotKnown("the layers between the first and last stage cannot be split evenly")
     each = _whole(middle, stages, "layers between the first and the last stage") if stages else 0

@@ -121,7 +121,7 @@ def _shared(run: Run) -> bool:
 def _modules(run: Run) -> tuple[str, ...]:
     if run.recompute_granularity != "selective":
         return ()
-    # in brackets, as lists are written in Megatron-LM's functional tests
+    # lists in Megatron-LM's functional tests are in brackets
     modules = " ".join(run.recompute_modules).strip("[]").split()
     if run.moe_layer_recompute and "moe" not in modules:
         modules.append("moe")

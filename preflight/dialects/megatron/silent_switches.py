@@ -68,7 +68,7 @@ EARLY = (
     Row(
         "accumulate_allreduce_grads_in_fp32",
         True,
-        # before 0.11 there is no such option
+        # the option does not exist before 0.11
         lambda r: r.bf16 and not r.grad_reduce_in_bf16 and r.main_grads_dtype in ("fp32", None),
         "bf16 gradients are accumulated in fp32",
         "",

@@ -112,7 +112,7 @@ def kv_channels(run: Run) -> None:
 
 @derives("num_query_groups")
 def query_groups(run: Run) -> None:
-    """--num-query-groups only counts with --group-query-attention."""
+    """--num-query-groups only has an effect with --group-query-attention."""
     if not run.group_query_attention:
         heads, given = run.num_attention_heads, run.value("num_query_groups")
         run.derive(
@@ -125,7 +125,7 @@ def query_groups(run: Run) -> None:
 
 @derives("num_experts")
 def experts(run: Run) -> None:
-    """No experts is the same as none."""
+    """0 experts means no experts."""
     if run.num_experts == 0:
         run.derive("num_experts", None, "0 experts means no experts")
 
@@ -225,7 +225,7 @@ def prediction_positions(run: Run) -> None:
 
 @derives("gated_linear_unit", "activation_func")
 def activation(run: Run) -> None:
-    """The MLP's activation, and whether a second projection gates it."""
+    """The activation of the MLP, and whether a second projection gates it."""
     if run.gelu_tanh:
         function, of = "gelu_tanh", "gelu_tanh"
     elif run.swiglu:

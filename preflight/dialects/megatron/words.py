@@ -274,7 +274,7 @@ def open_up(parsed: Parsed, spelled: Spelled) -> None:
     model without them."""
     from_caller = bool(parsed.assumed) and not has_sizes(spelled.words)
     unknown = {fault.span.text.partition("=")[0] for fault in parsed.faults}
-    own = reads_own_file(spelled)  # its own parser takes it
+    own = reads_own_file(spelled)  # the parser of the script accepts it
     parsed.open = parsed.open or spelled.open or from_caller or (own != "" and own not in unknown)
     parsed.assumed = [] if parsed.open else parsed.assumed
 
@@ -333,7 +333,7 @@ class Words(NamedTuple):
         return plan
 
     def supposed(self, writer: Puts) -> Supposed | None:
-        """The run with assumptions for the estimate of memory."""
+        """The run with assumptions for the memory estimate."""
         from preflight.dialects.megatron.assumed_plan import suppose
 
         return suppose(self, writer)
@@ -349,7 +349,8 @@ class Words(NamedTuple):
 
 
 def _perform(run: Run, target: Target, *, checkpoint: bool) -> None:
-    """Every step in which the framework derives one argument from others. checkpoint: one may set other values."""
+    """Every step in which the framework derives one argument from others. checkpoint: a checkpoint may set other
+    values."""
     if checkpoint:
         from_checkpoint(run)
     perform(run, STEPS if target.framework == "megatron" else MINDSPEED_STEPS)

@@ -104,7 +104,7 @@ def _program(document: Document, surroundings: Surroundings) -> tuple[str, tuple
 
 
 def _is_filled_by_a_task(document: Document, checkout: Checkout) -> bool:
-    """Whether data and network are empty in a config that the checkout's own trainer loads by its task."""
+    """Whether data and network are empty in a config that the checkout's trainer loads by its task."""
     tree, path = document.tree, document.source.path
     empty = [tree.get(*place) for place in (("train_dataset",), ("model", "arch"))] if tree is not None else []
     if path is None or not all(node is not None and node.kind == "scalar" and node.value is None for node in empty):

@@ -328,7 +328,7 @@ def _of_model(tree: Node, kind: str, t: Table, config: Node | None) -> Iterator[
             "quantization_config",
         }
         if said is None:
-            return  # the type is in a config.json that is not read
+            return  # the type is in an unread config.json
         refused = matches(t.version, "<2")
         place = "mindformers/parallel_core/transformer_config_utils.py:515" if refused else None
         yield from _in_section(tree, path, known, "error" if refused else "warning", place)
