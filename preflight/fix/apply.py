@@ -31,7 +31,7 @@ def apply(
 ) -> Applied:
     """The edited sources of the fixes of findings, each individually proven to change only what it intends. partial:
     skip a fix that overlaps an earlier one or cannot be written; otherwise raise CannotEdit or NotProven. proven: False
-    if the texts are only displayed, and proven later if they are used.
+    if the texts are only displayed and are proven later when used.
     """
     documents = _documents(report)
     planned: dict[str, list[Splice]] = {}

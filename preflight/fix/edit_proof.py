@@ -174,7 +174,7 @@ def _prove_yaml(old: Document, edits: Sequence[Edit], new: Document) -> None:
     before, after = _marked_lines(old.source.text), _marked_lines(new.source.text)
     splices = any(edit.action == "splice" for edit in edits)
     if before == after or (not splices and _ends(before) == _ends(after)):
-        return  # what is not a comment any more, or has become one, would have changed a setting
+        return  # a line that is no longer a comment, or has become one, would have changed a setting
     spliced = [edit.span for edit in edits if edit.action == "splice" and edit.span is not None]
     before = _comments(old.source.text)
     after = _comments(new.source.text)
@@ -233,7 +233,7 @@ def _comments(text: str) -> Counter[str]:
     except YAMLError:
         found.update(line.strip() for line in text.splitlines() if line.strip().startswith("#"))
     finally:
-        for part in list(vars(reader).values()):  # they hold each other, and would wait for the garbage collector
+        for part in list(vars(reader).values()):  # they reference each other and would stay until garbage collection
             if type(part).__module__.startswith("ruamel."):
                 vars(part).clear()
     return found

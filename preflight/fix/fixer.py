@@ -96,7 +96,7 @@ class Fixed:
         self.outcomes: list[Outcome] = []
         self.report = report
         self.meant: Callable[[Workspace, Report], Report] = lambda workspace, report: report
-        """Moves the author's probable intention to the front, if other files show it."""
+        """Puts the author's probable intention first, if other files show it."""
         self.work = 0
         """The number of characters edited, read and proven, including the fixed cost of each attempt."""
 
@@ -142,8 +142,8 @@ def fix(
 
 
 def _begun(workspace: Workspace, meant: bool) -> Fixed:
-    """The initial state without fixes. meant: the intended value may become the first fix, which only an unsafe fix
-    writes."""
+    """The initial state without fixes. meant: the intended value may become the first fix; it is only written by unsafe
+    fixes."""
     result = Fixed()
     if meant:
         result.meant = with_intentions

@@ -164,7 +164,7 @@ def _value(found: Found, flag: Flag, dotted: Dotted, writer: DottedWriter) -> Va
     key_span = found.key.span if found.key is not None else found.node.span
     override = dotted.command is not None and found.node.span.source is dotted.command.source
     key: Key = (".".join(map(str, found.path)),) if override else found.path
-    uses = tuple(span for span in found.uses if span.source is not dotted.own)  # nothing reads that file
+    uses = tuple(span for span in found.uses if span.source is not dotted.own)  # the file is never read
     last = next((one for one in reversed(dotted.overrides) if one.path == found.path), None)
     maybe = override and last is not None and last.word.maybe
     setting = Setting(key, raw, found.node.span, key_span, uses, found.exact, maybe, dotted.documents[0].run)
@@ -228,5 +228,5 @@ class DottedWriter:
         return (Edit("set", tuple(key.split(".")), value),) if len(dotted.documents) == 1 else ()
 
     def export(self, name: str, value: object) -> tuple[Edit, ...]:
-        """Environment variables are set elsewhere for each worker."""
+        """Environment variables of the workers are set elsewhere."""
         return ()

@@ -240,7 +240,7 @@ def unread(
     section = key.rpartition(".")[0]
     alike = [one for one in front_end.keys.alike(key) if not path or one.rpartition(".")[0] == section]
     near = "" if elsewhere else nearest(key, alike, CLOSE) or ""
-    if shown:  # the key of a file
+    if shown:  # a key in a file
         near = near.removeprefix("--")
         near = near.replace("-", "_") if "_" in shown else near
     hint: str = Message("; did you mean {near}", near=near) if near else ""

@@ -254,7 +254,7 @@ def of_interpolations(config: Composed, overrides: Iterable[Override]) -> Iterat
     """Interpolations of a key that the config lacks."""
     for one in overrides:
         node = one.node
-        whole = one.value is not None and one.value.text is not None  # not an unset variable of the shell
+        whole = one.value is not None and one.value.text is not None  # not an unset shell variable
         lost = config.dead(one.path, node) if whole and node is not None and node.kind == "scalar" else ""
         if "." in lost and node is not None:  # a bare name may be a variable of the shell
             yield Problem(

@@ -177,7 +177,7 @@ def lengths(run: Run) -> None:
 
 @derives("train_iters", "lr_warmup_iters", "lr_warmup_fraction", "lr_decay_style")
 def schedule(run: Run) -> None:
-    """The length of training follows from the data."""
+    """The length of the training follows from the data."""
     for name in ("train_iters", "lr_warmup_iters", "lr_warmup_fraction", "lr_decay_style"):
         run.lose(name, "it depends on the number of steps")
 
@@ -297,7 +297,7 @@ def _flags(front_end: FrontEnd, section: str) -> Iterator[Flag]:
         places += [f"{section}.{STRATEGY}.{name}"] if name in strategy else []
         for place in places or [name.replace("role.", f"{section}.")]:
             yield flag._replace(option=place)
-    for name in training:  # the strategy's arguments are transformers' own, too
+    for name in training:  # the strategy's arguments include those of transformers
         if name not in strategy:
             yield rows[name]._replace(option=f"{section}.{STRATEGY}.{name}")
 

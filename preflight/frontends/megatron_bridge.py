@@ -346,7 +346,7 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
     writer = RecipeWriter(known, found) if document.kind == "python" else None
     made = typed(known, found, surroundings, writer)
     made.parsed.faults += unread_keys(known, found)
-    made.parsed.open = True  # the underlying recipe may set everything else
+    made.parsed.open = True  # the underlying recipe may set all other values
     first, *rest = known.before
     model = (made_here,) if document.kind == "python" else ()
     front_end = known._replace(before=(first, nulls(made.parsed), *model, *rest))

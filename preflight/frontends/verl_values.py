@@ -124,7 +124,7 @@ def of_loggers(config: Composed, source: Source, own: Callable[[str], bool]) -> 
 
 def slip_of(name: str, known: Sequence[str]) -> str:
     """The name that has the same letters in another order, or fewer or more of the same letter in a row; "" if none
-    has, or it is a known one: any other name may be the user's own."""
+    has, or it is a known one: any other name may be defined by the user."""
     if name in known:
         return ""
     letters, single = sorted(name), _DOUBLED.sub(r"\1", name)

@@ -31,7 +31,7 @@ BLACKWELL = 10
 
 
 class InFP8(NamedTuple):
-    """The job with products in FP8 in its present layout, and the recipe; or why it stays unchanged."""
+    """The job with products in FP8 in its present layout, and the recipe; or the reason why it is unchanged."""
 
     job: Job
     recipe: str = ""

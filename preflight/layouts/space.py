@@ -29,7 +29,7 @@ ANY_LAYERS = 5040
 class Limits(NamedTuple):
     """The user's constraints: exact sizes, upper bounds, and the number of layouts to show. near: fewest changes from
     these first, even if memory cannot be estimated. sharded: shard the optimizer states. free: the global batch is a
-    default and may follow the layout. others: errors, by rule and message, that a layout need not cure. kinds: of
+    default and may follow the layout. others: errors, by rule and message, that a layout need not fix. kinds: of
     layouts with the same degrees of parallelism only the fastest. fp8: products in FP8, if the run, the device and the
     framework support it. ranked: count the layouts that are faster than the present one.
     """

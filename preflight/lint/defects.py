@@ -16,7 +16,7 @@ from preflight.source.hints import Any
 
 PREFIX = "known-defect-"
 NOTED = ("slow", "memory", "seldom")
-"""Effects that do not change the training, or that few runs meet: they are notes."""
+"""Effects that do not change the training, or that affect few runs: they are notes."""
 CONSEQUENCE = {
     "silent": "training continues without an error, but computes something else",
     "loses data": "a checkpoint or the data are incomplete",
@@ -106,7 +106,7 @@ class Defect(Constraint):
         return bool(versions) and all(affected(self.framework, self.row, version) for version in versions)
 
     def _drops(self, job: Job) -> Iterator[Repair]:
-        yield from ()  # only its row states which fix does not change the training
+        yield from ()  # only the row states which fixes do not change the training
 
 
 def _stated(job: Job, framework: str) -> str:

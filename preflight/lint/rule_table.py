@@ -233,7 +233,7 @@ def tree(kept: object) -> object:
     return Expression(kept[0], *(tree(part) for part in kept[1:])) if isinstance(kept, list) else kept
 
 
-MOST = 256  # number of runs whose rules are remembered
+MOST = 256  # number of runs for which rules are cached
 
 
 class RuleTableError(Exception):

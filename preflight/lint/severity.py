@@ -16,7 +16,7 @@ from preflight.source.record import NamedTuple, replace
 Doubt = Callable[[Finding], Finding | None]
 """A finding with a doubt taken into account; None if it is no longer a finding."""
 POSITIONAL = lazy_pattern(r"\$\{([1-9]\d?):?-[\"']?\Z")
-"""The beginning of a positional parameter's default."""
+"""The start of a positional parameter's default, such as `${1:-`."""
 LONGEST_DEFAULT = 8
 PARSER = "argparse"
 """Used instead of a file if the option parser refuses the run."""
@@ -38,7 +38,7 @@ class SecondLook(NamedTuple):
 def settled(document: Document, found: list[Finding], job: Job, look: SecondLook) -> list[Finding]:
     """The findings, each with the severity that remains after considering the run's release, program, options and
     nodes."""
-    found = _on_other_nodes(document, found, look)  # first, because it compares with findings that no doubt has changed
+    found = _on_other_nodes(document, found, look)  # first, because it compares with unchanged findings
     found = _where_the_rest_runs(document, found, look)
     found = _with_added_options(document, found, job, look)
     doubts = (_of_a_checkout, _of_older_releases, _of_older_programs, _of_another_program, _of_releases, _of_words)
@@ -78,7 +78,7 @@ def _offered_only(finding: Finding) -> Finding:
 
 def _unsafe(fix: Fix) -> Fix:
     if all(edit.action == "remove" for edit in fix.edits):
-        return fix._replace(safety=Safety.UNSAFE, offered=True)  # another release uses what this one ignores
+        return fix._replace(safety=Safety.UNSAFE, offered=True)  # another release uses a setting that this one ignores
     return fix._replace(safety=Safety.UNSAFE) if fix.safety is Safety.SAFE else fix
 
 
@@ -87,8 +87,8 @@ def _errors(found: Iterable[Finding]) -> set[tuple[str, str, int]]:
 
 
 def _on_other_nodes(document: Document, found: list[Finding], look: SecondLook) -> list[Finding]:
-    """A script with only a default for its number of nodes may be started with another number: errors that another
-    number cures become warnings, and do not hide other errors."""
+    """A script with only a default for its number of nodes may be started with another number: errors that disappear
+    with another number become warnings, and do not hide other errors."""
     variable = assumed(document, look.request)
     if not variable or document.launch is None:
         return found
@@ -263,7 +263,7 @@ def _section(finding: Finding, job: Job) -> str:
     document = next((one for one in job.documents if one.source.name == finding.path), None)
     entries = document.tree.entries if document is not None and document.tree is not None else ()
     before = [entry for entry in entries if entry.key.span.start <= finding.span.start]
-    whole = document is None or finding.span.start <= document.start.start  # it is about the whole file
+    whole = document is None or finding.span.start <= document.start.start  # the finding is about the whole file
     return str(before[-1].key.value) if before and not whole else ""
 
 
@@ -303,7 +303,7 @@ def _of_releases(job: Job) -> Doubt | None:
         if option and finding.kind in (Kind.OPTIONS, Kind.ABSENCE):
             if finding.severity is not Severity.ERROR:
                 return finding
-            own = finding.kind is Kind.OPTIONS and finding.span.start not in slips  # it may be specific to the fork
+            own = finding.kind is Kind.OPTIONS and finding.span.start not in slips  # may be specific to the fork
             return _unfixed(noted(finding, fork)) if own else lowered(finding, fork)
         because = _not_all(finding, stacks)
         return finding if because is None else _to_choose_from(_offered_only(lowered(finding, because)))

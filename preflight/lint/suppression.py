@@ -65,7 +65,7 @@ MOST_GUESSES = 50
 
 
 MOST_IDS = 200
-"""Of one comment."""
+"""The maximum number of ids in one comment."""
 
 
 class Suppression(NamedTuple):

@@ -61,7 +61,8 @@ def refuse_involved(data: bytes, parse: Callable[[bytes], object], name: str) ->
 
 @lru_cache(maxsize=8)
 def _harmless(data: bytes, parse: Callable[[bytes], object]) -> bool:
-    """Whether a child with limits on time and memory finishes parsing. Unknown if fork is not available."""
+    """Whether a child with limits on time and memory finishes parsing. The result is unknown if fork is not
+    available."""
     if not hasattr(os, "fork"):
         return False
     try:
@@ -84,7 +85,7 @@ def _harmless(data: bytes, parse: Callable[[bytes], object]) -> bool:
 
 
 def fork() -> int:
-    """os.fork with the alarm deferred: an exception raised in the hooks around a fork is lost, and a lock released
+    """os.fork with the alarm deferred: an exception raised in the hooks around a fork is lost, and a lock that is held
     there stays locked. Blocking the signal is not enough, because another thread may receive it."""
     import signal
     import threading
@@ -114,7 +115,7 @@ def _try(data: bytes, parse: Callable[[bytes], object]) -> None:
 
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGPROF):
             signal.signal(number, signal.SIG_DFL)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # faulthandler of the caller
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # the caller's faulthandler
         signal.setitimer(signal.ITIMER_PROF, SECONDS)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         if (size := address_space()) is not None:

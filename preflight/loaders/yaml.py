@@ -65,7 +65,7 @@ MAX_EVENTS = 400_000
 MAX_DIRECTIVES = 100
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _PROPERTIES = lazy_pattern(r"(?:[&!][^\s,\[\]{}]*(?:\s+|$))*")
-_new: Any = tuple.__new__  # the same as a NamedTuple's constructor, without a Python frame
+_new: Any = tuple.__new__  # equivalent to a NamedTuple's constructor, without a Python frame
 
 
 def load_yaml(source: Source) -> Document:
@@ -160,7 +160,7 @@ class _Builder:
                     except InputError:
                         raise
                     except Exception:
-                        value = self._value(None, value, event)  # which reports why
+                        value = self._value(None, value, event)  # this reports the reason
                 if type(value) is str:
                     texts.add(value)
                 stack[-1].items.append(_new(Node, ("scalar", value, _new(Span, (source, start, end)), style or "", "")))

@@ -37,7 +37,7 @@ _constructor = SafeConstructor()
 
 
 class _Unreadable(ValueError):
-    """The error that PyYAML raises as its own LookupError."""
+    """The error that PyYAML raises, as a LookupError."""
 
 
 LONG = 200

@@ -125,7 +125,7 @@ def _typing(server: LanguageServer, buffers: Buffers, typing: Typing) -> None:
         types.DiagnosticOptions(inter_file_dependencies=True, workspace_diagnostics=False, identifier="preflight"),
     )
     async def pulled(params: types.DocumentDiagnosticParams) -> types.RelatedFullDocumentDiagnosticReport:
-        await asyncio.sleep(DELAY)  # an editor that typed on cancels meanwhile
+        await asyncio.sleep(DELAY)  # the editor cancels requests that are outdated by typing
         buffer = typing.buffer(params.text_document.uri)
         return types.RelatedFullDocumentDiagnosticReport(diagnostics(buffer) if buffer is not None else [])
 

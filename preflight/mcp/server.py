@@ -72,7 +72,7 @@ async def _roots(context: Context) -> tuple[Path, ...]:
         return ()
     try:
         found = await context.session.list_roots()
-    except MCPError:  # a client without a way back names its folder when it starts the server
+    except MCPError:  # a client without such requests names its folder when it starts the server
         return ()
     return tuple(Path(unquote(urlparse(str(root.uri)).path)) for root in found.roots)
 
@@ -90,7 +90,7 @@ def _add_check(server: MCPServer, root: Path) -> None:
         set: Values = None,
     ) -> dict[str, Any]:
         """Check configs and launch scripts. Returns the report of `preflight check -f json`: findings with rule, place,
-        numbers and fixes; `accepted` is true where nothing is known to reject the run."""
+        numbers and fixes; `accepted` is true if no known check rejects the run."""
         job = tools.Job(world_size, nodes, None, device, target, set)
         return await _run(root, context, lambda folder: tools.check(folder, paths, text, job))
 
@@ -166,7 +166,8 @@ def _add_migrate(server: MCPServer, root: Path) -> None:
         to: Annotated[str, Field(description="The release to move to, e.g. megatron@0.19.0.")],
         target: Target = None,
     ) -> dict[str, Any]:
-        """What changes for each run of a file in another release: options that go, new checks, values and defaults."""
+        """What changes for each run of a file in another release: removed options, new checks, changed values and
+        defaults."""
         call = partial(tools.migrate, path=path, to=to, job=tools.Job(target=target))
         return await _run(root, context, lambda folder: call(folder))
 
@@ -184,8 +185,8 @@ def _add_why(server: MCPServer, root: Path) -> None:
         target: Target = None,
         set: Values = None,
     ) -> dict[str, Any]:
-        """Why a job died: the failure that came first, its cause, the rules that report it and, with `run`, the line of
-        the config and its fix. Returns the data of `preflight why -f json`; cause `unknown` where the logs do not
+        """Why a job died: the first failure, its cause, the rules that report it and, with `run`, the line of
+        the config and its fix. Returns the data of `preflight why -f json`; the cause is `unknown` if the logs do not
         show it."""
         job = tools.Job(world_size, nodes, None, device, target, set)
         return await _run(root, context, lambda folder: tools.why(folder, logs or (), text, run, job))

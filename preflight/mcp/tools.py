@@ -149,7 +149,7 @@ def _patch(old: Source, new: Source) -> str:
 
 
 def explain(rule: str) -> dict[str, Any]:
-    """The page of a rule. Raises InputError for one that is unknown."""
+    """The page of a rule. Raises InputError for an unknown one."""
     from preflight.report.page import documented, named, rule_page, section_url
 
     known = {item.id: item for item in documented(plugins.load().rules(None))}

@@ -72,7 +72,7 @@ def device_terms(s: Shape, cluster: Cluster, allocated: float) -> list[Term]:
     ascend = device is not None and device.vendor == "ascend"
     margin = (
         MARGIN_EXPERTS if s.experts is not None and s.experts.capacity is None else MARGIN_DENSE
-    )  # beyond its capacity no expert gets tokens
+    )  # an expert gets no tokens beyond its capacity
     pooled = cluster.memory.known and ascend
     buffers = outside(s, cluster) if ascend else groups(s) * NCCL_GROUP
     terms = [

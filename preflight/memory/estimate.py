@@ -39,7 +39,7 @@ def with_published(plan: Plan) -> Plan:
         return plan
     note = f"{model.name} is the model named by a path"
     found: dict[str, Value] = {f"model.{n}": assumed(model.sizes[n], note) for n in open_ if n in model.sizes}
-    # what every published model of the table is, or has
+    # properties of every published model in the table
     plain: dict[str, int | None] = {"experts": None, "latent": "kv_lora" in model.traits, "gated": True}
     if plain["latent"]:
         plain |= {name: model.traits.get(trait) for name, trait in LATENT.items()}
@@ -185,7 +185,7 @@ def _counted(plan: Plan, cluster: Cluster) -> MemoryEstimate:
 def _judged(
     plan: Plan, ends: Ranged, beside: Gap, numbers: Shape, stages: tuple[Stage, ...], cluster: Cluster
 ) -> MemoryEstimate:
-    """The verdict on stages. Without an upper bound they may fit nowhere, and are not shown."""
+    """The verdict on stages. Without an upper bound they may not fit anywhere, and are not shown."""
     available = cluster.budget
     taken = (*ends.taken, *_open(numbers), *_features(plan))
     low = max(stage.low for stage in stages)

@@ -11,7 +11,8 @@ from preflight.source.record import NamedTuple, replace
 from preflight.source.word import Reason, needed
 
 BYTES = {"fp32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "int8": 1, "nf4": 0.5625, "none": 0}
-"""Of a number. NF4: 4 bits, and an fp32 scale for each 64 (Dettmers et al. 2023, arXiv 2305.14314)."""
+"""Bytes per element of a number type. NF4: 4 bits, and an fp32 scale for each 64 (Dettmers et al. 2023, arXiv
+2305.14314)."""
 
 
 class Missing(Exception):

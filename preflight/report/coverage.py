@@ -91,8 +91,8 @@ def mentioned(rule: Checkable) -> set[tuple[str, int]]:
 
 
 def text_of(rule: Rule) -> str:
-    """The source of a rule function: its module where that is about this rule only, otherwise the function with what
-    it uses of its module."""
+    """The source of a rule function: its module if that contains only this rule, otherwise the function and the names
+    of the module that it uses."""
     if not rule.paged:
         return inspect.getsource(sys.modules[rule.function.__module__])
     used = parts(rule)
@@ -102,7 +102,7 @@ def text_of(rule: Rule) -> str:
 
 
 def parts(rule: Rule) -> dict[str, Any]:
-    """Name → what a rule function uses of its module, itself or by what it calls there."""
+    """Name → the names of its module that a rule function uses, directly or through functions that it calls."""
     module = vars(sys.modules[rule.function.__module__])
     found: dict[str, Any] = {}
     left = [rule.function.__code__]

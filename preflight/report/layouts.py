@@ -75,7 +75,7 @@ NO_DEVICE = (
 )
 ALL_REFUSED = "a rule rejects every layout: run `preflight check` first"
 MANYFOLD = 10
-"""From so many times as much on, a change is a multiple, not a percentage."""
+"""From this factor on, a change is printed as a multiple instead of a percentage."""
 HEADS = ("TP", "PP", "VPP", "CP", "EP", "ETP", "DP", "MBS", "recompute")
 PLAIN = "16-bit s"
 FIGURES = ("step s", "MFU", "bubble", "comm s", "GiB at most", "headroom")
@@ -88,7 +88,7 @@ class Shown(NamedTuple):
 
 
 def layouts_text(path: str, result: Result, shown: Shown = Shown()) -> str:
-    """A table: the present layout, then others, best first, each with what it changes."""
+    """A table: the present layout, then others, best first, each with its changes."""
     if result.unknown:
         return plain(f"{path}: {local(f'no layouts: {result.unknown}')}") + "\n"
     shown_layouts = len(result.layouts)

@@ -1,4 +1,4 @@
-"""Why a job died, for people and for programs: text, JSON, a page of HTML."""
+"""Why a job died, for people and programs: text, JSON, an HTML page."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _clock(time: float) -> str:
 
 
 def _rules(found: Diagnosis, run: Behind | None) -> tuple[str, ...]:
-    """The rules that stand for the root; those that find it in the config where there are such."""
+    """The rules that report the root cause; if some of them report it in the config, only those."""
     told = {finding.rule for finding in run.told} if run is not None else set()
     return tuple(rule for rule in found.rules if rule in told) or found.rules
 

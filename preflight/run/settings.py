@@ -24,7 +24,7 @@ from preflight.source.text import InputError, note_file
 MAX_SETTINGS = 250_000
 """Bytes of a settings file: TOML is read by Python, slowly."""
 MAX_DOTS = 1000
-"""In a line: tomllib takes time and memory that grow with the square of the parts of a key."""
+"""Dots in a line: the time and memory of tomllib grow with the square of the number of parts of a key."""
 
 
 def read_any(path: Path) -> str:
@@ -59,7 +59,7 @@ def parse(path: Path, text: str) -> dict[str, Any]:
         raise InputError(f"is not TOML: {str(error).partition(' (at ')[0]}", str(path), line, column) from None
 
 
-try:  # hashlib loads OpenSSL first, which takes longer than to read a settings file
+try:  # hashlib first loads OpenSSL, which takes longer than reading a settings file
     from _blake2 import blake2b
 except ImportError:
     from hashlib import blake2b
@@ -171,7 +171,7 @@ class Facts(NamedTuple):
 
 
 SEVERITIES = ("note", "warning", "error")
-"""The least first."""
+"""The lowest first."""
 
 
 class Choice(NamedTuple):
@@ -185,7 +185,7 @@ class Choice(NamedTuple):
     least: str = ""
 
     def takes(self, rule: str) -> bool:
-        """Whether a rule must run: an unselected rule may still make findings of a selected severity."""
+        """Whether a rule must run: an unselected rule may still report findings of a selected severity."""
         selected = not self.select or any(name in SEVERITIES for name in self.select) or _matches(rule, self.select)
         return selected and not _matches(rule, self.ignore)
 
@@ -246,7 +246,7 @@ class Settings(NamedTuple):
     raw: Mapping[str, Any] = _NOTHING
     source_path: tuple[Path, ...] = ()
     site: SiteRequest = SiteRequest()
-    """How the place of a job is looked at where --site asks for that."""
+    """How the files of a job are examined with --site."""
 
     def matching(self, path: Path) -> tuple[PerFile, ...]:
         """The per-file settings of a path, in the order of the file."""

@@ -102,16 +102,16 @@ def _limit_memory(process: int) -> None:
 
 SECONDS = 10
 SECONDS_TOGETHER = 120
-"""Of all calls for a repository."""
+"""Seconds of all calls for a repository."""
 SECONDS_FOR_RULES = 5
-"""Patterns may be made so that matching them takes without end: then none counts."""
+"""Patterns may be crafted so that matching them never ends: then none applies."""
 MOST_OUTPUT = 64 * 1024 * 1024
-"""Bytes of an answer: a list of half a million files."""
+"""Maximum bytes of output: a list of half a million files."""
 MOST_ENTRIES = 20_000
 LITERAL = "--literal-pathspecs"
 _OWN = ("HEAD", "config", "config.worktree", "commondir", "gitdir", "packed-refs", "shallow", "info/grafts")
 _SHARED = ("info/attributes", "info/exclude", "objects/info", "objects/pack", "refs", "refs/heads", "refs/tags")
-"""Files that git opens whatever it is asked, and folders in which it opens any file."""
+"""Files that git always opens, and folders in which it may open any file."""
 _OFF = {
     "safe.bareRepository": "explicit",
     "core.fsmonitor": "false",
@@ -129,7 +129,7 @@ _OFF = {
 _ENVIRONMENT = {
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_NO_REPLACE_OBJECTS": "1",
-    "GIT_ALLOW_PROTOCOL": "none",  # outweighs protocol.NAME.allow of any config, and holds for any git
+    "GIT_ALLOW_PROTOCOL": "none",  # overrides protocol.NAME.allow of any config, in every version of git
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_TERMINAL_PROMPT": "0",
     "LC_ALL": "C",
@@ -172,7 +172,7 @@ class Repository:
         return ran.stdout if ran.returncode == 0 else None
 
     def commits_of(self, path: Path, most: int) -> list[str]:
-        """The last commits that changed a file, the newest first. Raises InputError if git does not answer."""
+        """The last commits that changed a file, the newest first. Raises InputError if git fails."""
         name = _inside(Path(os.path.realpath(path.absolute().parent), path.name), self.top)
         if not name or name == ".":
             return []
@@ -221,7 +221,7 @@ class Repository:
         return made(b"blob %d\0" % len(data) + data).hexdigest()
 
     def ignored(self, paths: Sequence[Path]) -> frozenset[Path]:
-        """Those of the paths that the rules in the repository ignore. Raises InputError if git does not answer."""
+        """Those of the paths that the rules in the repository ignore. Raises InputError if git fails."""
         names: dict[bytes, Path] = {}
         for path in paths:
             try:

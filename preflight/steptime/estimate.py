@@ -45,7 +45,7 @@ from preflight.steptime.traits import Spread, Traits, spread, traits
 
 
 class Term(NamedTuple):
-    """One contribution in seconds, with the formula that gave it."""
+    """One contribution in seconds, with its formula."""
 
     name: str
     seconds: float
@@ -62,7 +62,7 @@ class StageTerms:
 
     @property
     def seconds(self) -> float:
-        """Of one micro-batch, forward and backward."""
+        """Seconds of one micro-batch, forward and backward."""
         return sum(term.seconds for term in self.terms)
 
 
@@ -70,9 +70,9 @@ class StageTerms:
 class StepTimeEstimate:
     """Seconds of a training step; None if they cannot be estimated, and `unknown` has the reason.
 
-    terms: what the time of the slowest stage goes to; they add up to `seconds`. stages: each stage's micro-batch.
-    assumed: what the estimate assumes because the job does not state it. measured: how much faster a run of the
-    user's own was than its estimate, by which this one is divided; 1 without one.
+    terms: the parts of the time of the slowest stage; their sum is `seconds`. stages: each stage's micro-batch.
+    assumed: what the estimate assumes because the job does not state it. measured: the factor by which a run of the
+    user was faster than its estimate; this estimate is divided by it; 1 without one.
     """
 
     seconds: float | None = None
@@ -91,7 +91,7 @@ class StepTimeEstimate:
     precision: str = "16-bit"
     measured: float = 1.0
     because: str = ""
-    """What makes the range as wide as it is."""
+    """The causes of the width of the range."""
 
 
 NEIGHBOURS = "pipeline exchange"
@@ -131,7 +131,7 @@ SAME_TIME = frozenset(
         *(Unmodelled.LOW_PRECISION_OPTIMIZER, Unmodelled.OTHER_OPTIMIZER),
     )
 )
-"""Features that the memory model does not know, and that a step takes no other time for."""
+"""Features that are unknown to the memory model and do not change the time of a step."""
 
 
 def completed(plan: Plan) -> tuple[Plan, tuple[str, ...]]:
@@ -170,7 +170,7 @@ def not_timed(plan: Plan) -> str:
 
 
 ASSUMED = 1.05
-"""What the range is divided and multiplied by for each thing that is taken for granted; no measurement bounds it."""
+"""The factor that widens the range for each assumption; it does not come from a measurement."""
 
 
 class Timed(NamedTuple):
@@ -211,7 +211,7 @@ def estimate(plan: Plan, cluster: Cluster) -> StepTimeEstimate:
 
 
 def machine_of_era(s: Shape, plan: Plan, cluster: Cluster) -> Machine:
-    """The machine of a job with its software, where that is stated."""
+    """The machine of a job with its software, if that is stated."""
     found = machine(cluster)
     return found._replace(era=era_factor(found.device, kind_of(s, untimed(plan)), cluster.software))
 

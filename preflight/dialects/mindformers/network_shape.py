@@ -37,7 +37,7 @@ _EITHER = {"qkv": ("query", "key", "value"), "fc1": ("gate", "up")}
 
 
 def targets(run: Run, family: str) -> Value:
-    """The linears with an adapter; () where no pet_config is given."""
+    """The linears with an adapter; () if no pet_config is given."""
     if _PET not in run.written and not any_starts(run.written, f"{_PET}."):
         return derived(())
     kind, pattern = run.raw(f"{_PET}.pet_type"), run.raw(f"{_PET}.target_modules")
@@ -70,7 +70,7 @@ def whole(value: Value, least: int = 0) -> Value:
 
 
 def expert_layers(layers: Value, experts: Value, dense: Value) -> Value:
-    """The layers that hold experts: all but the first dense ones."""
+    """The layers that hold experts: all except the first dense ones."""
     if not (layers.known and experts.known and dense.known) or not isinstance(layers.raw, int):
         return unknown(
             next((v.because for v in (layers, experts, dense) if not v.known), "the number of layers is not usable")
@@ -143,7 +143,7 @@ _NAMES: dict[str, dict[str, str]] = {
     "YiZhaoConfig": _GLM,
 }
 FORMER = {"hidden": "embedding_size"}
-"""Names in the first releases."""
+"""Names that the first releases use."""
 _FAMILY = {
     **dict.fromkeys(
         (
@@ -168,7 +168,7 @@ _FAMILY = {
 
 
 def _written_name(run: Run, name: str, part: str) -> str:
-    """The name of a size, or its former one where that is written."""
+    """The name of a size, or its former name if the config uses it."""
     former = FORMER.get(part, "")
     return former if f"{LEGACY}{name}" not in run.written and f"{LEGACY}{former}" in run.written else name
 
@@ -180,7 +180,7 @@ def legacy_shape(run: Run) -> Model:
     def get(part: str) -> Value:
         name = _written_name(run, own[part], part)
         if known is not None and name not in (*known, FORMER.get(part)) and f"{LEGACY}{name}" not in run.written:
-            # these have usual values then
+            # then these have their usual values
             return unknown(f"{run.model} has no {name}" if part not in ("ffn", "query_groups") else "")
         value = run.value(f"{LEGACY}{name}")
         return whole(value, 1) if known is not None or value.written else unknown("the model's type is not known")
@@ -235,7 +235,7 @@ def _plain_layer(run: Run, family: str) -> dict[str, Value]:
     }
 
 
-_DENSE = ("bert", "t5", "clip", "vit", "sam", "whisper", "blip", "glm")  # these do not read moe_config
+_DENSE = ("bert", "t5", "clip", "vit", "sam", "whisper", "blip", "glm")  # models of these types do not read moe_config
 _PREFIXES = (("ViT", "vit"), ("CLIP", "clip"), ("Swin", "vit"), ("Sam", "sam"), ("SAM", "sam"), ("Bert", "bert"))
 
 
@@ -275,7 +275,7 @@ def _ffn(run: Run, hidden: Value) -> Value:
     if not isinstance(size, int) or not isinstance(unit, int) or unit < 1 or isinstance(factor, Unknown):
         return unknown("the hidden size or multiple_of is not usable")
     wide = 4 * size
-    # TeleChat's own 1.1 layer takes it as the size itself
+    # TeleChat's own 1.1 layer uses the value as the size
     if not abs(wide) < 1e15 or (isinstance(factor, (int, float)) and not abs(factor) < 1000):
         return unknown("the hidden size or ffn_dim_multiplier is larger than in any model")
     if isinstance(factor, (int, float)):

@@ -16,7 +16,7 @@ from preflight.source.record import NamedTuple
 
 SEPARATOR = "\\."
 MAX_COST = 100_000
-_NAME = 40  # characters of the longest name, about; what one unbounded repeat can try
+_NAME = 40  # about the length of the longest name; the number of characters that one unbounded repeat can match
 _ATTRIBUTES = ("construct", "training", "cls_name", "shard")  # every cell has them; they are not operators
 _OWN = ("__class__", "cell_init_args", "enable_backward_hook", "pipeline_segment", "pipeline_stage")
 """Names that every cell also lists: its class, whose recompute method needs a cell, and unreadable attributes."""

@@ -49,7 +49,7 @@ def derive_parallel(run: Run, world: int | None) -> None:
     run.derive("world_size", Unknown(NO_WORLD_SIZE) if world is None else world)
     mode = run.raw("parallel_mode")
     if isinstance(mode, Unknown):
-        if not (run.value("use_parallel").known and run.value("parallel.parallel_mode").known):  # else it is refused
+        if not (run.value("use_parallel").known and run.value("parallel.parallel_mode").known):  # otherwise refused
             _lose(run, mode)
         return
     where = f"{_TRAINER}:{_RESET[read_at(run.table.version)]}"
@@ -123,7 +123,7 @@ def _pipeline(run: Run, mode: str) -> None:
 
 
 def _accumulation(run: Run, mode: str) -> None:
-    """gradient_accumulation_steps counts only without a pipeline, and only in the automatic modes."""
+    """gradient_accumulation_steps only has an effect without a pipeline, and only in the automatic modes."""
     name, pipeline = _STEPS, run.number("parallel_config.pipeline_stage")
     where = f"{_TRAINER}:{_ACCUMULATION[read_at(run.table.version)]}"
     if run.raw(name) is None:
@@ -165,7 +165,7 @@ def _global_batch(run: Run, mode: str, world: int | None) -> Any:
 
 
 Stages = tuple[tuple[int, ...], ...]
-MOST = 100_000  # layers or places for them; no model has more, and a larger number is a mistake or an attack
+MOST = 100_000  # number of layers or layer slots; no model has more, so a larger number is a mistake or an attack
 
 
 class Spread(NamedTuple):
@@ -190,7 +190,7 @@ def offsets(raw: object) -> tuple[tuple[int, ...], ...] | int | None:
 
 
 def _number(raw: object) -> object:
-    """The text of a whole number counts as that number."""
+    """The text of a whole number is read as that number."""
     return int(raw) if isinstance(raw, str) and raw.strip().lstrip("+-").isdecimal() and len(raw) < 20 else raw
 
 

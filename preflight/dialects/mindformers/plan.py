@@ -98,7 +98,7 @@ ONE_BY_ONE = 1 << 20
 
 
 def make_plan(run: Run, target: Target, model: Model, laid: Spread | None) -> Plan:
-    """All parts of the plan that the config determines."""
+    """The parts of the plan that the config determines."""
     return Plan(
         target=target,
         model=replace(model, **_kernels(run)),

@@ -10,7 +10,7 @@ from preflight.run.arguments import Switch
 from preflight.run.value import Value, derived, unknown
 
 _TRAINER = "mindformers/pynative/trainer/trainer.py"
-MOST_LAYERS = 100_000  # no model has more; a larger number is a mistake or an attack
+MOST_LAYERS = 100_000  # no model has more, so a larger number is a mistake or an attack
 _RANGE = re.compile(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?")
 
 
@@ -116,7 +116,7 @@ def _shard(found: Derived, written: Value | None, data: Value) -> None:
 
 
 def _batch(found: Derived, get: Callable[[str], Value], typed: Mapping[str, Value], data: Value) -> None:
-    """Micro-batches per step: the global batch and the micro-batch per rank are given."""
+    """Micro-batches per step: derived from the global batch and the micro-batch per rank."""
     total, local, ranks = whole(get("training.global_batch_size")), whole(get("training.local_batch_size")), whole(data)
     name = "parallelism.pipeline_parallel_microbatch_size"
     if total is None or local is None or ranks is None or local < 1 or total < 1 or total % (ranks * local):

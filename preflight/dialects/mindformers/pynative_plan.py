@@ -201,7 +201,7 @@ def _layout(a: Arguments, found: Derived) -> Layout:
         stages=found.values["stages"],
         schedule=schedule.derived(name, "pipeline_parallel_schedule") if name else unknown("the schedule is unknown"),
         sequence_splits=default(None),
-        heads_split=attention_variant(a) != "dsv4_hybrid",  # it splits the query projection
+        heads_split=attention_variant(a) != "dsv4_hybrid",  # only this attention splits the query projection
     )
 
 

@@ -204,7 +204,7 @@ def wanted_layers(run: Run, item: Item) -> frozenset[int] | None:
 
 
 def active_layers(run: Run, item: Item) -> frozenset[int] | None:
-    """Ids of the layers where an item takes effect: not in fully recomputed layers. None if unknown."""
+    """Ids of the layers where an item takes effect: except in fully recomputed layers. None if unknown."""
     wanted, here, layout = wanted_layers(run, item), section(run), stages(run)
     if wanted is None or here is None or layout is None or item.setting in EXCLUDING:
         return wanted

@@ -219,7 +219,7 @@ def reaches(run: Run) -> Iterator[Reach]:
 
 
 def _reach(item: Item, here: frozenset[int], layout: Stages, found: Layers) -> Reach:
-    by_kind: dict[int, list[str]] = {}  # a model has few sorts of layers, and may have many layers
+    by_kind: dict[int, list[str]] = {}  # a model has few kinds of layers, but may have many layers
     paths: dict[str, None] = {}
     hit: set[int] = set()
     for layer in here:

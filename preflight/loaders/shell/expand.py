@@ -60,7 +60,7 @@ def subscript(expander: Expands, variable: Variable, text: str, span: Span) -> s
 
 
 def elements_of(expander: Expands, values: list[Value], operand: str, span: Span) -> list[Value] | None:
-    """The values that `offset:length` selects from a list; None if unknown, or rejected by bash."""
+    """The values that `offset:length` selects from a list; None if unknown, or if bash rejects it."""
     offset, colon, length = operand.partition(":")
     try:
         start = _number(expander, offset.strip() or "0", span)

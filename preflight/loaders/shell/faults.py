@@ -121,11 +121,11 @@ def unused_paths(commands: Commands, used: set[str]) -> Iterator[Problem]:
             continue
         uses = len(re.findall(rf"\$\{{?{other}\b", commands.files.source.text))
         if uses < 2 and "LOAD" in name:
-            continue  # a run from the beginning
+            continue  # the run starts from the beginning
         if variable.exported or variable.sometimes or variable.array or not variable.items:
             continue
         if all(piece.text == "" and not piece.because for value in variable.items for piece in value):
-            continue  # there is no folder to pass
+            continue  # no folder can be passed
         message = Message("{name} is never used: no option takes it, while ${other} is passed", name=name, other=other)
         yield Problem("unused-path", message, variable.place)
 

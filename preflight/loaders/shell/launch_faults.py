@@ -64,7 +64,7 @@ def launch_faults(found: Found, commands: Commands) -> Iterator[Problem]:
     for name, flag, span in found.settled.unset[:MOST_BROKEN]:
         late, given = commands.state.late(name, span), _GIVEN.fullmatch(name) is not None
         if re.search(rf"(?m)^[ \t]*(?:export[ \t]+)?{name}[ \t]+=", found.statement.source.text):
-            continue  # blanks-at-equals reports it
+            continue  # the rule blanks-at-equals reports this
         if not late and (not given or name.endswith("_PATH")) and (meant := meant_variable(name, commands, used)):
             yield misspelt_variable(name, meant, flag, span)
         elif not given and not _is_guarded(name, span, trees):
@@ -327,7 +327,7 @@ def not_launched(source: Source, launch: Launch, problem: Problem, also: tuple[S
 
 
 def _not_launched_asked(tree: Tree, around: Node) -> str:
-    """The question in a case or an if."""
+    """The condition of a case or an if."""
     if around.type == "case_statement":
         value = around.child_by_field_name("value")
         return tree.text(value) if value is not None else ""

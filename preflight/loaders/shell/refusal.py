@@ -49,7 +49,7 @@ class Refusal(NamedTuple):
     readable: bool = False
 
     def problem(self, source: Source) -> Problem:
-        """In the form that a rule reports."""
+        """The refusal in the form that a rule reports."""
         related = () if self.related is None else (Span(source, self.related, self.related + 1),)
         return Problem(self.rule, self.message, Span(source, self.start, self.end), related)
 
@@ -97,7 +97,7 @@ def _refusal(text: str) -> Refusal | None:
     if _TEMPLATE.search(text) and _judged(_TEMPLATE.sub(_without_template, text)) is None:
         return None
     if "\r\n" in text and _judged(text.replace("\r\n", "\n")) is None:
-        return None  # carriage-return reports it
+        return None  # the rule carriage-return reports this
     if (named := _placeholder(text, found[0].at)) is not None:
         return Refusal(*named, found[1].unit, _judged(without_placeholders(text)) is None)
     return _explained(*found)

@@ -232,10 +232,10 @@ def _skipping(data: bytes) -> Any:
     import tree_sitter
 
     if len(data) <= MAX_SCRIPT:
-        return tree_sitter.Parser(_language())  # each its own: two threads must not share one
+        return tree_sitter.Parser(_language())  # one per thread: two threads must not share a parser
     bounds = [0, *(at for run in _LONG.finditer(data) for at in (run.start() + 1, run.end() - 1)), len(data)]
     shown = zip(bounds[::2], bounds[1::2], strict=True)
-    point = tree_sitter.Point(0, 0)  # rows are not asked for
+    point = tree_sitter.Point(0, 0)  # rows are not used
     ranges = [tree_sitter.Range(point, point, start, end) for start, end in shown]
     return tree_sitter.Parser(_language(), included_ranges=ranges)
 
