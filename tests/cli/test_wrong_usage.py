@@ -77,8 +77,12 @@ def test_exit_codes(cli: Cli, files: Path, words: str, code: int) -> None:
         ("check -f jsn good.yaml", "there is no output format 'jsn'; did you mean 'json'?"),
         ("check --color red good.yaml", "--color must be one of auto, always, never, not 'red'"),
         ("check --device toy-crad good.yaml", "there is no device 'toy-crad'; did you mean 'toy-card'?"),
-        ("check --device nothing-like-it good.yaml", "there is no device 'nothing-like-it'; known devices are
-        toy-card"), ("check --device TOY-CRAD good.yaml", "there is no device 'TOY-CRAD'; did you mean 'toy-card'?"), (
+        (
+            "check --device nothing-like-it good.yaml",
+            "there is no device 'nothing-like-it'; known devices are toy-card",
+        ),
+        ("check --device TOY-CRAD good.yaml", "there is no device 'TOY-CRAD'; did you mean 'toy-card'?"),
+        (
             "check --world-size 8 --nodes 2 --devices-per-node 8 good.yaml",
             "a world size of 8 contradicts 2 nodes with 8 devices each, which are 16",
         ),

@@ -37,10 +37,13 @@ def job(tmp_path: Path, script: str, **files: str) -> Job:
         ("--max_epochs 1 --save out", "ms-swift before 4.0.4"),
         ("--no_initialization false", "ms-swift before 4.0.4"),
         ("--num_workers 8", "the options --num_workers belong to a release older than the described ones"),
-        ("--eval_interval 40 --save_interval 40", "the options --eval_interval and --save_interval belong to a release
-        older"), ("--load_safetensors true", "ms-swift before 4.0.4"), ("--decision_subsample_options 2", "of the
-        described releases only 4.6.0 fits; read as 4.5.2"), ("--of_no_release 1", "ms-swift, release unknown: no
-        described release has --of_no_release"),
+        (
+            "--eval_interval 40 --save_interval 40",
+            "the options --eval_interval and --save_interval belong to a release older",
+        ),
+        ("--load_safetensors true", "ms-swift before 4.0.4"),
+        ("--decision_subsample_options 2", "of the described releases only 4.6.0 fits; read as 4.5.2"),
+        ("--of_no_release 1", "ms-swift, release unknown: no described release has --of_no_release"),
     ],
 )
 def test_what_options_of_ms_swift_show(tmp_path: Path, more: str, says: str) -> None:
