@@ -30,9 +30,9 @@ PREFIXES = {
     "frontends-skyrl": "skyrl/",
     "frontends-mindspeed-llm-fsdp2": "mindspeed-llm-fsdp2/",
 }
-"""The tables, and what stands before the ids in each."""
+"""The tables, and the prefix of the ids in each."""
 Run = str | Mapping[str, Any]
-"""What is put over a base: options, or values by dotted name."""
+"""The changes to a base: options, or values by dotted name."""
 
 
 class Pair(NamedTuple):
@@ -46,7 +46,7 @@ class Pair(NamedTuple):
 
     @property
     def base(self) -> Run:
-        """What both runs are put over."""
+        """The base of both runs."""
         bases: Mapping[str, Run] = read(self.table)["bases"]
         return bases[self.row.get("base") or next(iter(bases))]
 

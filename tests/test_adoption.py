@@ -78,7 +78,7 @@ def test_no_baseline_is_written_of_what_cannot_be_read(cli):
 
 @pytest.fixture
 def commit(cli):
-    """Commits what is in the folder."""
+    """Commits the contents of the folder."""
 
     def git(*words: str) -> None:
         subprocess.run(

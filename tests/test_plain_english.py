@@ -41,11 +41,11 @@ UNNATURAL = re.compile(
     )(?![\w`/-])""",
     re.VERBOSE | re.IGNORECASE,
 )
-"""Words of an English of our own: files that say, places where things stand, what is no number."""
+"""Unnatural words and phrases."""
 ALLOWED = re.compile(r"\{[^{}]*\}|``?[^`]*``?|\b(?:as|if) you say\b|\btell\w* apart\b|\bmindformers beside\b")
 """Placeholders, code, and phrases with such a word that read well anyway."""
 INTERNAL = re.compile(r"tests/|`tests/|test_\w+")
-"""Lines of docs/promises.md name tests, whose names are sentences of their own."""
+"""Lines of docs/promises.md contain test names, which are separate sentences."""
 
 
 def unnatural(text: str) -> re.Match[str] | None:

@@ -252,7 +252,7 @@ def test_settings_that_cannot_be_extended_are_refused(tmp_path: Path, name: str,
 
 
 def test_the_schema_is_ready_for_schemastore() -> None:
-    """SchemaStore takes draft 7: nothing of a later draft stands in the schema of settings."""
+    """SchemaStore accepts draft 7: the schema of settings uses nothing from a later draft."""
     older = {**SCHEMA, "$schema": "http://json-schema.org/draft-07/schema#"}
     jsonschema.Draft7Validator.check_schema(older)
     assert not {"$defs", "prefixItems", "unevaluatedProperties", "dependentRequired"} & set(

@@ -73,7 +73,7 @@ print(*(path for path in seen if "/data/" in path), sep="\\n", file=sys.stderr)
 
 
 def opened(*words: str) -> str:
-    """What of the data a command opened or asked for."""
+    """The data files that a command opened or looked up."""
     done = subprocess.run([sys.executable, "-c", OPENED, *words], capture_output=True, text=True, timeout=120)
     return done.stderr.strip()
 
@@ -322,7 +322,7 @@ def test_slurm_is_asked_only_where_an_option_says_so(
 
 
 def test_a_checkpoint_of_bytes_in_a_shard(tmp_path: Path) -> None:
-    """Since core 0.19 what is common to all ranks is in a shard, and the metadata says where."""
+    """Since core 0.19 the data common to all ranks is in a shard, which the metadata names."""
     folder = tmp_path / "iter_0000100"
     folder.mkdir()
     (tmp_path / "latest_checkpointed_iteration.txt").write_text("100")
@@ -340,15 +340,15 @@ def test_a_checkpoint_of_bytes_in_a_shard(tmp_path: Path) -> None:
 
 
 class MetadataIndex:
-    """As torch has it; a pickle names its class."""
+    """As in torch; a pickle contains its class name."""
 
 
 class Metadata:
-    """As torch has it; a pickle names its class."""
+    """As in torch; a pickle contains its class name."""
 
 
 class _StorageInfo:
-    """As torch has it; a pickle names its class."""
+    """As in torch; a pickle contains its class name."""
 
 
 def named(name: str, **fields: object) -> Any:

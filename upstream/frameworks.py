@@ -312,4 +312,4 @@ COMPARED = (
     _front_end("mindspeed-mm", "Ascend/MindSpeed-MM"),
     _front_end("mindspeed-rl", "Ascend/MindSpeed-RL"),
 )
-"""Further programs that start a framework, whose tables are also written from their repositories."""
+"""Other programs that start a framework; their tables are also generated from their repositories."""

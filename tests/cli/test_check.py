@@ -1,4 +1,4 @@
-"""`preflight check`: which files are checked, and what is printed where."""
+"""`preflight check`: the checked files, and the destinations of the output."""
 
 from __future__ import annotations
 

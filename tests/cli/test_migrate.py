@@ -84,7 +84,7 @@ def test_it_speaks_chinese_to_people(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 def rewrite(tmp_path: Path, capsys: pytest.CaptureFixture[str], more: str, *words: str) -> tuple[int, str, list[str]]:
-    """The exit code, what is printed, and the words of the file."""
+    """The exit code, the output, and the words of the file."""
     code, out = migrate(tmp_path, capsys, more, *words, "--write")
     return code, out, words_of((tmp_path / "run.sh").read_text(encoding="utf-8"))
 

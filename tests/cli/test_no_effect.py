@@ -126,7 +126,7 @@ def test_where_nothing_is_checked_that_is_said(real_cli: Cli, project: Path) -> 
 def test_settings_that_no_file_of_the_project_reads_are_a_warning(real_cli: Cli, project: Path) -> None:
     (project / "preflight.toml").write_text("[set]\nNNODE = 2\nMICRO = 1\n")
     told = "preflight: preflight.toml: [set] NNODE: no checked file reads it\n"
-    for _ in range(2):  # remembered reports say the same
+    for _ in range(2):  # cached reports are the same
         ran = real_cli("check", ".", "--exit-zero")
         assert (ran.code, ran.err.count(told)) == (0, 1), ran.err
     for one in ("model.yaml", "run.sh"):

@@ -19,7 +19,7 @@ GATE = "job.sbatch"
 
 
 def put(folder: Path, **files: str) -> None:
-    """Files whose names have __ for / and _dot_ for a dot."""
+    """Files with __ for / and _dot_ for a dot in their names."""
     for name, text in files.items():
         path = folder / name.replace("__", "/").replace("_dot_", ".")
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -139,7 +139,7 @@ def _words(config: dict[str, Any]) -> Iterator[str]:
 
 
 def taken(folder: Path, name: str) -> dict[str, Any]:
-    """What Hydra, FlagScale's runner and argparse make of an experiment."""
+    """The result of Hydra, FlagScale's runner and argparse for an experiment."""
     train = real_hydra(folder, name)["train"]
     for part, keys in (("checkpoint", ("save", "load")), ("logging", ("tensorboard_dir", "wandb_save_dir"))):
         for key in keys:  # _update_config_train puts folders of the experiment in their place

@@ -1,4 +1,4 @@
-"""The release of a MindFormers config that its checkout, or what installs it, names, described or not."""
+"""The release of a MindFormers config, described or not, according to its checkout or the file that installs it."""
 
 from __future__ import annotations
 

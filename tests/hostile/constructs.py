@@ -17,7 +17,7 @@ def repeated(name: str, unit: str, before: str = "", after: str = "") -> Shape:
 
 
 def numbered(name: str, unit: str, before: str = "", after: str = "") -> Shape:
-    """Again and again with a number in it: `%d`, as often as it stands there."""
+    """A repeated text with a number in it: `%d`, as often as it occurs."""
 
     def made(size: int) -> tuple[str, str]:
         number, marks = max(1, (size - len(before) - len(after)) // (len(unit) + 3)), unit.count("%d")

@@ -175,7 +175,7 @@ def watch() -> Iterator[None]:
 
 def endless() -> Iterator[int]:
     number, started = 0, time.process_time()
-    while time.process_time() - started < 20:  # nobody waits for ever where the watch is broken
+    while time.process_time() - started < 20:  # a broken watch must not block the tests forever
         with contextlib.suppress(Exception):  # as a rule might
             number += 1
     raise AssertionError("nobody ends it")

@@ -1,4 +1,4 @@
-"""Layout searches are limited: an impossible number of devices is refused where it is stated."""
+"""Layout searches are limited: an impossible number of devices is refused immediately."""
 
 from __future__ import annotations
 

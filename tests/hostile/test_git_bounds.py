@@ -102,7 +102,7 @@ def test_pipes_in_place_of_what_git_opens(project: Path, place: str, command: li
 
 
 def test_a_pipe_that_nothing_foresees(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a loose object: git waits, and is ended."""
+    """As a loose object: git waits and is killed."""
     tree = git(project, "rev-parse", "HEAD^{tree}")
     loose = project / ".git" / "objects" / tree[:2] / tree[2:]
     loose.unlink()

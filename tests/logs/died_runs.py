@@ -19,7 +19,8 @@ FOLDERS = {"megatron": "/workspace/Megatron-LM", "mindformers": "/home/ma-user/w
 
 
 class Died(NamedTuple):
-    """A death: the lines of one rank's traceback, without prefixes, its exception, and where it was raised."""
+    """A death: the lines of one rank's traceback, without prefixes, its exception, and the place where it was
+    raised."""
 
     lines: tuple[str, ...]
     exception: str

@@ -117,7 +117,7 @@ LARGE = (
 
 @pytest.mark.parametrize(("mode", "answer", "told"), [(1, "does-not-fit", True), (2, "at-risk", False)])
 def test_what_a_search_divides_is_no_bound(mode, answer, told):
-    """auto_parallel may divide what the config's own layout leaves whole."""
+    """auto_parallel may split parts that the layout of the config leaves whole."""
     text = LARGE.format(patterns="False", mode=mode)
     report = preflight.check_text(text, world_size=8, device="910b", target="mindformers@1.5.0")
     memory = report.jobs[0].memory

@@ -283,7 +283,7 @@ SOUND: Mapping[str, object] = {
 def told(
     root: Path, changed: Mapping[str, object] = {}, *, world_size: int | None = 8, files: Mapping[str, str] = {}
 ) -> Verdict:
-    """What the program says of the sound configuration with some of its sections changed."""
+    """The result of the program for the valid configuration with some changed sections."""
     for name, text in {**FILES, **files}.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)

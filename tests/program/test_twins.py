@@ -1,4 +1,4 @@
-"""Functions known by their text give what walking them gives; any other text is walked."""
+"""Functions recognised by their text give the same result as interpreting them; any other text is interpreted."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_ranks_of_groups(given: tuple[int, list[int], list[bool]], groups: list[
 @pytest.mark.parametrize(
     "given",
     [
-        (8, [2, 3], [True, False]),  # its assertion would say so
+        (8, [2, 3], [True, False]),  # its assertion would fail
         (8, [2, 4], [True]),
         (8, [2, 4], [1, 0]),
         (0, [0], [True]),

@@ -1,4 +1,4 @@
-"""What is told of a run's release: stated, found in a file, or not known."""
+"""The reported release of a run: stated, found in a file, or unknown."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ SIZES = (
     "--num-layers 4 --hidden-size 64 --num-attention-heads 3 --seq-length 64 --max-position-embeddings 64 "
     "--micro-batch-size 1 --lr 1e-4 --train-iters 1"
 )
-"""What Megatron refuses on any number of devices: 64 is not a multiple of 3."""
+"""Options that Megatron refuses on any number of devices: 64 is not a multiple of 3."""
 PATIENT = Policies(20.0, advice=0.0)
 
 

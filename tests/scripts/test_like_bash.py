@@ -15,7 +15,7 @@ from preflight.source.text import Source
 
 
 def resolved(documents: tuple[Document, ...]) -> list[list[str | None]]:
-    """The command lines that the documents stand for; None for a word that is not known."""
+    """The command lines of the documents; None for an unknown word."""
     found = []
     for document in documents:
         launch = document.launch

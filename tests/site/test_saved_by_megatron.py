@@ -1,5 +1,5 @@
-"""Checkpoints that the real library has written, at four releases: read whole, cut off, and compared with runs whose
-loading by the real `load_checkpoint` is recorded. `README.md` says how both were made."""
+"""Checkpoints that the real library has written, at four releases: complete, truncated, and compared with runs for
+which loading by the real `load_checkpoint` was recorded. `README.md` describes how both were created."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def strict_runs(release: str) -> Iterator[tuple[str, str, str, list[str]]]:
 
 
 UNLIKE = {("0.12.1", "torch", "layers-ft"), ("0.12.1", "torch", "moe-freq"), ("0.12.1", "torch", "moe-freq-ft")}
-"""Files by rank whose layers have other names than the run's, which is not compared."""
+"""Files by rank with layer names that differ from the run's: these are not compared."""
 
 
 def judged(

@@ -1,4 +1,4 @@
-"""The software of a run's time: its container, where one is stated, decides; where none is, the range covers them."""
+"""The software eras of a run: a stated container selects one; otherwise the range covers all of them."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ LAUNCH = f"posttrain_gpt.py {SMALL} --micro-batch-size 1 --global-batch-size 64 
 
 
 def options(framework: str) -> set[str]:
-    """What the options of every described release are called in a program."""
+    """The names of the options of every described release in a program."""
     table = schemas.read(f"{framework}/options")["options"]
     return {period[2][0] for periods in table.values() for period in periods if period[2]}
 

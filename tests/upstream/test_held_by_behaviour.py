@@ -1,4 +1,4 @@
-"""holds.json says of Megatron what its programs say, for some rules in one release. Needs a checkout of Megatron-LM."""
+"""holds.json agrees with Megatron's programs, for some rules in one release. Needs a checkout of Megatron-LM."""
 
 from __future__ import annotations
 

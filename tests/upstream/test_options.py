@@ -110,7 +110,7 @@ def add_megatron_arguments(parser):
 
 
 def parsed(folder: Path, text: str) -> dict[str, Any]:
-    """What the parser of a release prints."""
+    """The output of a release's parser."""
     pytest.importorskip("packaging")
     package = folder / "megatron" / "training"
     package.mkdir(parents=True)
