@@ -16,7 +16,8 @@ COUNT_UPSTREAM = {
     "pynative": "mindformers/pynative/distributed/parallel_dims.py:127",
 }
 COUNT_FEWER = {**COUNT_UPSTREAM, "pynative": "mindformers/pynative/trainer/trainer.py:575"}
-"""Where a run with fewer devices than one replica needs is refused; an indivisible larger number is refused later."""
+"""The place where a run with fewer devices than one replica needs is refused; an indivisible larger number is refused
+later."""
 
 MOST_NODES = 32
 """If more nodes than this are needed, the layout was probably written for a different machine."""
@@ -155,15 +156,15 @@ def _largest_first(sizes: tuple[Value, ...]) -> list[Value]:
 
 @rule(id="devices-missing", severity=Severity.ERROR)
 def devices_missing(job: Job) -> Iterator[Finding]:
-    """The run asks for more devices than there are.
+    """The run requests more devices than are available.
 
     ## What it does
-    Compares the devices that a front end asks for in its own keys (`trainer.nnodes` x `trainer.n_gpus_per_node`,
+    Compares the devices that a front end requests in its own keys (`trainer.nnodes` x `trainer.n_gpus_per_node`,
     `--actor-num-nodes` x `--actor-num-gpus-per-node`, `cluster.num_nodes` x `cluster.gpus_per_node`) with the
     stated number (`--world-size`).
 
     ## Why is this bad?
-    Ray places the workers of a run together. verl refuses a run that asks for more devices than are available; other
+    Ray places the workers of a run together. verl refuses a run that requests more devices than are available; other
     front ends wait for devices that never become available.
 
     ## Example
@@ -201,7 +202,7 @@ SMALLER = "the run requests {each} devices per node, but the scheduler lists at 
 
 @rule(id="nodes-missing", severity=Severity.NOTE, reads=("(site)",))
 def nodes_missing(job: Job) -> Iterator[Finding | Unverified]:
-    """The cluster does not have the nodes that the run asks for.
+    """The cluster does not have the nodes that the run requests.
 
     ## What it does
     With `--site --inventory FILE`, or `--site=slurm`, compares the number of nodes, and the number of devices on each
@@ -242,9 +243,8 @@ def nodes_missing(job: Job) -> Iterator[Finding | Unverified]:
 def world_sizes_disagree(job: Job) -> Iterator[Finding]:
     """Two places state different numbers of devices.
 
-    ## What it does
-    Compares the number of processes that the launcher starts with the devices that the job asks for (`#SBATCH` lines, the
-    options of srun).
+    ## What it does Compares the number of processes that the launcher starts with the devices that the job requests
+    (`#SBATCH` lines, the options of srun).
 
     ## Why is this bad?
     If there are more processes than devices, some cannot start. If there are fewer, some of the devices that the job

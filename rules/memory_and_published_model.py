@@ -104,7 +104,7 @@ TRAITS = {
     "head_dim": ("heads of width {size}", "heads of width {size}"),
     "gated": ("a gated MLP", "an MLP without a gate"),
 }
-"""What a trait is called if a model has it, and if it does not."""
+"""The words for a trait that a model has, and for one that it does not have."""
 MOST_TRAITS = 2
 """If more traits differ, it is a different network of the same sizes."""
 LEAST = 4

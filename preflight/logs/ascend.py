@@ -6,7 +6,7 @@ from preflight.logs.causes import Cause, Signature
 
 C = Cause
 RUNTIME = r"(?:error code is|error code:|ret(?:urn)?[ _]?code:?|runtime result(?: =)?|ErrCode=|errorCode=|ret=)\s?"
-"""What precedes a code of the runtime in messages of torch_npu, CANN and MindSpore."""
+"""The text before a runtime error code in messages of torch_npu, CANN and MindSpore."""
 
 
 def _codes(numbers: str) -> str:

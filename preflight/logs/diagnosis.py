@@ -100,7 +100,7 @@ def _when(group: Group, stamped: bool) -> tuple[float, ...]:
 
 
 def _in_prose(groups: Sequence[Group]) -> Diagnosis:
-    """The cause in lines without an exception, whose words are a message of a framework."""
+    """The cause in lines without an exception that contain a message of a framework."""
     for group in groups:
         first = group.first
         statement, stage = statement_of(first), stage_of(first)

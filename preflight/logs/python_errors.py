@@ -116,4 +116,4 @@ OF_PYTHON: tuple[Signature, ...] = (
         weak=True,
     ),
 )  # fmt: skip
-"""Texts that come after all others: they show what failed, and seldom why."""
+"""Texts with the lowest priority: they show what failed, but rarely why."""

@@ -12,9 +12,9 @@ from preflight.source.record import NamedTuple
 
 
 class Stage(NamedTuple):
-    """A part of a run. places: pattern of `file:function`; kinds: of the exceptions that it holds for. own: it holds
-    only where the innermost frame is the framework's. near: number of the innermost frames in which it holds, 0 for
-    all."""
+    """A part of a run. places: pattern of `file:function`; kinds: the exceptions to which it applies. own: it applies
+    only if the innermost frame belongs to the framework. near: the number of innermost frames in which it applies, 0
+    for all."""
 
     cause: Cause
     places: str
@@ -116,7 +116,7 @@ STAGES = (
     ),
 )
 MEET = re.compile(r"shape '.*' is invalid for input|[Ss]izes? of tensor|must match the size|mat1 and mat2")
-"""Messages of torch about two tensors whose sizes do not fit. They show a cause only with their place."""
+"""Messages of torch about two tensors of incompatible sizes. They show a cause only with their place."""
 SHAPES = re.compile(
     r"not divisible|divisible by|size mismatch|invalid input shape|alignment mismatch"
     r"|[Dd]imension .* (?:does not|must)|divided by"
@@ -153,7 +153,7 @@ OPTION = re.compile(
     r"(?:[Pp]rovide|[Ss]et|[Uu]se|[Ss]pecify|[Aa]dd|[Rr]emove|[Dd]isable|[Ee]nable|[Ii]ncrease|[Dd]ecrease)"
     r" (?:\w+ ){0,3}[`'\"]?--[a-z]\w+-[\w-]+"
 )
-"""A message that asks for an option of the command line."""
+"""A message that requires a command-line option."""
 
 
 FRAMEWORKS = re.compile(
@@ -183,7 +183,7 @@ def _patterns(stage: Stage) -> tuple[re.Pattern[str], re.Pattern[str] | None]:
 
 
 def stage_of(failure: Failure) -> tuple[Cause, str] | None:
-    """What the job was doing, by the innermost frame that shows it, or by the words; None where neither does."""
+    """The activity of the job, from the innermost frame that shows it, or from the words; None if neither does."""
     own = any(of_framework(frame) for frame in failure.frames[-1:])
     if own and CHECKS.search(failure.frames[-1].source) and failure.kind in CHECKED:
         return Cause.CONFIG, "a check of the program refused the configuration"
@@ -220,7 +220,7 @@ def stage_of(failure: Failure) -> tuple[Cause, str] | None:
 
 
 NEAR_THE_CUT = 6
-"""The frames of a traceback without its end that show what the job was doing: its next one may be anything."""
+"""The frames of an incomplete traceback that show the activity of the job: the next frame is unknown."""
 
 
 def _walked(failure: Failure) -> tuple[Frame, ...]:
@@ -234,7 +234,7 @@ def _walked(failure: Failure) -> tuple[Frame, ...]:
 NEAR_THE_END = 3
 """The frames of a traceback that may be those of the part that failed: the last ones may be a library's."""
 LOSSES = re.compile(r"loss|advantage|reward|log_?prob|metric|optim")
-"""Where tensors of samples meet, whose sizes the data determine, and the state of an optimizer."""
+"""Places that combine tensors of samples, with sizes from the data, and places of the optimizer state."""
 
 
 def _about_sizes(failure: Failure) -> bool:

@@ -220,7 +220,7 @@ class Megatron:
                     return
 
     def _by_name(self, function: Function) -> Names:
-        """Arguments of a function with the names of command-line arguments; older functions take all of them."""
+        """Arguments of a function with the names of command-line arguments; older functions take all arguments."""
         names = {**(self.run.names_of(self._args) or {}), "rank": 0, "args": self._args}
         shape: Any = function.node[4]
         return {name: names.get(name) for name in shape[0]}

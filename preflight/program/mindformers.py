@@ -34,7 +34,7 @@ OLDEST = Version("2.2")
 """The MindSpore release of the oldest supported MindFormers release, 1.0."""
 REGISTER_PATH = "REGISTER_PATH"
 FILE = "configuration.yaml"
-"""The name of the configuration where the script asks for it."""
+"""The name of the configuration if the script requests it."""
 STAGES = {
     f"{CONFIG}.__init__": "load",
     "__main__.main": "run_mode",

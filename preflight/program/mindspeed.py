@@ -29,7 +29,7 @@ WRAPS = ("wrapper", "decorator")
 PRESENT = frozenset(("torch-npu", "transformer-engine"))
 """Packages installed where MindSpeed runs; it has its own stand-in for Transformer Engine."""
 VERSION = "99.0"
-"""Of that stand-in."""
+"""The name of that stand-in."""
 LACKS_ARGUMENT = re.compile(r"'Namespace' object has no attribute ")
 """The Python error about an option that the features' parser lacks and the command does not set."""
 MINDSPORE = "mindspore"

@@ -194,7 +194,8 @@ class Natives(Statements):
                 return self.cause_of(list(receiver))
         if isinstance(receiver, inspect.Signature):
             keywords = {key: one for key, one in keywords.items() if not isinstance(one, Perhaps)}
-            return self.native(function, arguments, keywords)  # which argument goes where: no value is looked at
+            # the assignment of arguments to parameters: no value is examined
+            return self.native(function, arguments, keywords)
         matching = isinstance(receiver, re.Pattern) and name in ON_PATTERN
         if matching and not self._matches_soon([receiver.pattern, *arguments]):
             return self.gap("a costly pattern")
@@ -206,7 +207,7 @@ class Natives(Statements):
         return found if bounded(found) else self.gap("a value that is too large")
 
     def _of_row(self, receiver: Any, name: str, arguments: list[Value]) -> Value:
-        """index, count and copy of a list whose values may be unknown."""
+        """index, count and copy of a list with possibly unknown values."""
         if name == "copy":
             return list(receiver)
         count = 0

@@ -288,7 +288,7 @@ class Operators(Attributes):
             return self.gap("a truth")
 
     def text(self, value: Value) -> str | Unknown:
-        """What str() gives."""
+        """The result of str()."""
         if isinstance(value, Unknown):
             return value
         if isinstance(value, Symbol):

@@ -114,7 +114,7 @@ def _new_listed_group(run: Engine, function: Function, given: list[Value], named
 
 
 def _no_options(run: Engine, function: Function, given: list[Value], named: Names) -> Value:
-    """The options of a group by name; there are none."""
+    """The options of a group by name; always empty."""
     empty = len(given) == 2 and not named and isinstance(given[0], str) and given[1] == {}
     return None if empty and id(given[1]) not in run.blurred else MISSING
 

@@ -1,6 +1,6 @@
 """Looks at files in a child process with limits: a file system that hangs, a file that is a trap, and a reader that
-takes too much do not harm the caller. Results come back as values, and no name in them is resolved but those of
-preflight's own facts."""
+takes too much do not harm the caller. Results come back as values, and only names of preflight's own facts are resolved
+in them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ALL = 256 * 1024 * 1024
 MEMORY = 1024 * 1024 * 1024
 """Bytes that the child may allocate in addition to those at its start: 23 MB of metadata take 378 MB."""
 SECONDS = 30
-"""Of the processor, for the whole child."""
+"""Processor seconds for the whole child."""
 ANSWER = 16 * 1024 * 1024
 """Bytes of one answer."""
 HOME = "preflight.job"
@@ -46,7 +46,7 @@ class Eyes:
         self._left = ALL
 
     def note(self, path: str, how: str, because: str = "") -> None:
-        """Record what was done with a path."""
+        """Record an operation on a path."""
         if how == "read":
             self.opened.pop((path, "seen"), None)
         if (path, "read") not in self.opened:
@@ -130,11 +130,11 @@ class Eyes:
 
 
 Task = partial[Any]
-"""A reader with what it is to read: it takes the eyes, and hashable values by their names."""
+"""A reader with its arguments: it receives the eyes, and hashable values by name."""
 
 
 class Answer(NamedTuple):
-    """The result of a task; because: why there is none. opened: the inspected paths."""
+    """The result of a task; because: the reason if there is none. opened: the inspected paths."""
 
     value: Any
     because: str = ""
@@ -174,7 +174,7 @@ def _in_child(tasks: Sequence[Task], seconds: float, answers: list[Answer]) -> s
                 return f"it took more than {seconds:.0f} s" if frame is None else "it exceeded its limits"
             answers.append(_Facts(io.BytesIO(frame)).load())
         return ""
-    except Exception:  # what comes back is not an answer
+    except Exception:  # the data from the child is not a result
         return "it exceeded its limits"
     finally:
         os.close(reader)
@@ -202,7 +202,7 @@ def _frame(reader: int, seconds: float) -> bytes | None:
 
 
 def _end(child: int) -> None:
-    """End the child; one that hangs in the kernel is left to itself."""
+    """End the child; one that hangs in the kernel is abandoned."""
     with contextlib.suppress(ProcessLookupError, ChildProcessError):
         os.kill(child, 9)
         for _ in range(100):

@@ -23,7 +23,7 @@ TYPES = {
     8: ("uint16", 2),
 }
 Bounds = tuple[float, float] | None
-"""Where a split begins and ends, as shares of all sequences; None for one that is not built."""
+"""The start and end of a split, as shares of all sequences; None if it is not built."""
 
 
 class Broken(Exception):

@@ -28,7 +28,7 @@ NETWORK = ("embedding.", "decoder.", "output_layer.")
 MOST_TENSORS = 200
 """Kinds of tensors that are kept: a network has some twenty."""
 OFTEN = re.compile(r"^decoder\.layers\.(\d+)\.|(?<=\.local_experts)\.\d+(?=\.)")
-"""The numbers of layers and experts, whose tensors have one shape and are kept once."""
+"""The numbers of layers and experts: their tensors have one shape and are stored once."""
 MOST_AXES = 8
 
 Shapes = tuple[tuple[str, tuple[int, ...]], ...]

@@ -28,7 +28,7 @@ SAVE = ("output_dir", "checkpoint.save_path")
 TRACKER = "latest_checkpointed_iteration.txt"
 LIST = "model.safetensors.index.json"
 MOST_FILES = 256
-"""Files of weights whose heads are read."""
+"""Maximum number of weight files with headers that are read."""
 EMBEDDINGS = ("embedding.word_embeddings.weight", "model.tok_embeddings.embedding_weight", "model.embed_tokens.weight")
 """Tables of vocabulary by hidden size: of MindFormers' networks, of its earlier ones, of Hugging Face."""
 HEAD = 16 * 1024 * 1024
@@ -36,7 +36,7 @@ HEAD = 16 * 1024 * 1024
 
 
 def mindformers_tasks(job: Job, folders: tuple[str, ...]) -> list[Task]:
-    """What is to be looked at."""
+    """The files to examine."""
     tasks: list[Task] = _blended(job, folders)
     for argument in DATA:
         for name in _paths(job, argument):

@@ -20,7 +20,7 @@ _FIXED = {
     **dict.fromkeys(b".(012NQRabde}]lusto)\x81\x85\x86\x87\x88\x89\x8f\x90\x91\x92\x93\x94", 0),
     **{ord("K"): 1, ord("M"): 2, ord("J"): 4, ord("G"): 8, ord("h"): 1, ord("j"): 4, 0x80: 1, 0x95: 8},
 }
-"""Bytes of the argument of each operation whose argument has a fixed size."""
+"""Argument bytes of each operation with an argument of fixed size."""
 _COUNTED = {
     **{ord("U"): 1, ord("T"): 4, ord("X"): 4, ord("B"): 4, ord("C"): 1, 0x8A: 1, 0x8B: 4, 0x8C: 1},
     **{0x8D: 8, 0x8E: 8, 0x96: 8},

@@ -9,7 +9,8 @@ from preflight.site.apart import Eyes, Unread
 from preflight.source.record import NamedTuple
 
 DEEP = 2
-"""A missing path is missing where so many folders above it are there: a machine that lacks /data is not the job's."""
+"""A path counts as missing if this number of folders above it exist: a machine without /data is not the job's
+machine."""
 
 
 class Place(NamedTuple):
@@ -21,7 +22,7 @@ class Place(NamedTuple):
 
 def find(eyes: Eyes, name: str, folders: Sequence[str], ends: Sequence[str] = ("",)) -> Place:
     """The first existing path of a name with one of the suffixes. If none exists: the path that is missing for sure.
-    Raises Unread if it is unknown where the name leads."""
+    Raises Unread if the target of the name is unknown."""
     for path in candidates(name, folders):
         if any(eyes.status(path + end) is not None for end in ends):
             return Place(path, True)

@@ -191,7 +191,7 @@ DIFFERS = "the checkpoint was saved with {name} {before}, but the run has {now}:
 
 
 def compared(job: Job) -> tuple[str, ...]:
-    """What the loader compares."""
+    """The arguments that the loader compares."""
     get = job.arguments.get
     names = list(ALWAYS)
     distributed = get("use_dist_ckpt").raw is not False
@@ -217,7 +217,7 @@ def loaded_checkpoint_refused(job: Job) -> Iterator[Finding | Unverified]:
     and whether position embeddings are added; with `--vocab-file` also positions, vocabulary and tokenizer; if the run
     uses no distributed checkpoint, also tensor and pipeline parallel sizes. With `--finetune` nothing is compared. The
     rule also reports `--dist-ckpt-strictness return_unexpected` and `return_all` if a distributed checkpoint is loaded:
-    the loader then returns more than the state, but `load_checkpoint` takes the whole result for the state.
+    the loader then returns more than the state, but `load_checkpoint` treats the whole result as the state.
 
     ## Why is this bad?
     The run ends with an assertion error, or with `'tuple' object has no attribute 'get'`, when it loads the checkpoint,

@@ -248,7 +248,7 @@ def core_uneven_pipeline(job: Job) -> Iterator[Finding | Unverified]:
 def _fault(
     middle: int, stages: int, virtual: int | None, sites: tuple[str, str, str], zero: bool, exact: bool
 ) -> tuple[str, str] | None:
-    """What is wrong with the layers and stages in the middle, and where upstream checks it."""
+    """The fault in the layers and stages in the middle, and the upstream check."""
     if zero and stages == 0:
         return Message("; this release needs at least one"), sites[0]
     if exact and bool(middle) != bool(stages):

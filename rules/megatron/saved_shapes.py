@@ -82,7 +82,7 @@ def _number(job: Job, name: str) -> int:
 
 
 def _named(found: Checkpoint, end: str) -> str:
-    """The tensor of the layers whose name has this ending, in either form; "" if there is none."""
+    """The tensor of the layers with this name ending, in either form; "" if there is none."""
     forms = (f"decoder.layers.{end}", f"decoder.layers.*.{end}")
     names = dict(found.shapes)
     return next((name for name in forms if name in names), "")

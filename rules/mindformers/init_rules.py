@@ -54,7 +54,7 @@ def check(job: Job) -> Iterator[Finding]:
 
 
 def _fault(entry: object, careful: bool) -> tuple[Message, int] | None:
-    """What is wrong with an entry, and where the framework rejects it. careful: patterns are checked, too."""
+    """The fault in an entry, and the place where the framework rejects it. careful: patterns are checked, too."""
     if not isinstance(entry, dict):
         return Message("must be a mapping with target and init_method_std"), 2758
     target, deviation = entry.get("target"), entry.get("init_method_std")

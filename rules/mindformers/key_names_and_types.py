@@ -131,7 +131,7 @@ def _finding(job: Job, row: Checked, value: Value) -> Finding:
 
 
 def _upstream(job: Job, row: Checked, value: Value) -> str:
-    """Where the framework rejects the value: it uses the number of stages before it checks it."""
+    """The place where the framework rejects the value: it uses the number of stages before it checks it."""
     text, empty, other = _STAGE_LINES.get(read_at(job.target.version), _STAGE_LINES["1.5.0"])
     parallel = job.arguments.get("use_parallel")
     if row.name == _STAGES and parallel.known and parallel.raw:

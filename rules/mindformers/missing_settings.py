@@ -214,7 +214,7 @@ def section_left_out(job: Job) -> Iterator[Finding]:
 
 
 def _filled(job: Job) -> dict[str, str]:
-    """What the template uses for a missing section."""
+    """The template's replacement for a missing section."""
     sections = table(job.target.version).sections
     typed, schedule = job.arguments.given("optimizer.learning_rate"), sections["lr_schedule"]
     anyway = (

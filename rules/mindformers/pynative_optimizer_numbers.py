@@ -117,7 +117,7 @@ def _coefficients(job: Job) -> Iterator[Finding]:
 
 
 def _segments(segments: list[object]) -> tuple[Message | None, int]:
-    """What is wrong with a list of segments, and where the framework rejects it."""
+    """The fault in a list of segments, and the place where the framework rejects it."""
     for index, segment in enumerate(segments):
         if not isinstance(segment, list) or len(segment) != 2:
             return Message("entry {index} of ns_coefficients is not [[a, b, c], count]", index=index), 2357

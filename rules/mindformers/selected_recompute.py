@@ -112,7 +112,7 @@ def select_recompute_no_match(job: Job) -> Iterator[Finding]:
     ## What it does
     Applies every pattern of `select_recompute`, `select_comm_recompute` and their exclude settings to the operators of
     the model's decoder layers, as the framework does: split on the two characters `\\.`, each part a regular expression
-    that must match a whole name. Models whose operators are not known are not checked.
+    that must match a whole name. Models with unknown operators are not checked.
 
     ## Why is this bad?
     There is no message: the run starts, needs the memory that the pattern was meant to save, and later runs out of
@@ -193,7 +193,7 @@ def _typed(job: Job, item: Item, found: Layers, taken: frozenset[str]) -> Findin
 
 
 def _no_match_kept(job: Job, near: str) -> str:
-    """What stays in memory while the pattern matches nothing."""
+    """The memory that is kept while the pattern matches nothing."""
     bytes_kept = saved(near, job.plan)
     return (
         Message(", so {kept:.0f} MiB per layer and micro-batch stay in memory", kept=bytes_kept / 2**20)

@@ -253,7 +253,7 @@ def pipeline_layers_list(job: Job) -> Iterator[Finding | Unverified]:
 
 
 def fault(stages: Nested | None, layers: int, pipeline: int, virtual: int) -> tuple[str, int] | None:
-    """What is wrong with a list, and the line upstream that checks it."""
+    """The fault in a list, and the upstream line that checks it."""
     if not stages or len(stages) != pipeline:
         return Message(
             "--pipeline-num-transformer-layers has {count} entries for {pipeline} pipeline stages",

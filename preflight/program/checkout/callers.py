@@ -32,7 +32,7 @@ MOST_CONFIGS = 100
 SLIME, BACKEND = "slime", "backends/megatron_utils/arguments.py"
 _QUOTED = r"version(?:__)?\s*=\s*['\"](\d[\w.]*)['\"]"
 _PARTS = r"MAJOR\s*=\s*(\d+)\s+MINOR\s*=\s*(\d+)\s+PATCH\s*=\s*(\d+)(?:\s+PRE_RELEASE\s*=\s*['\"](\w*)['\"])?"
-"""Numbers of a release, and what makes it a candidate for one."""
+"""The numbers of a release, and the suffix of a release candidate."""
 
 
 def _slime(package: str) -> tuple[str, ...]:
