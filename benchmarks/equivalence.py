@@ -2,9 +2,9 @@
 
 The arguments of a condition take every relevant value: the possible values of its option (the choices, true and false,
 None if there is no default), the numbers of the condition and their neighbours, the words that it tests for and another
-one. If the original and the mutant agree on every combination (speaks, silent, unknown), the mutant is no wrong rule. A
-run that types none of a rule's arguments is not looked at by the rule; only MindFormers' mcore kind has values of its
-mcore network. If there are too many combinations to try, it counts as a wrong rule.
+one. If the original and the mutant agree on every combination (speaks, silent, unknown), the mutant is not a wrong
+rule. A run that types none of a rule's arguments is not looked at by the rule; only MindFormers' mcore kind has values
+of its mcore network. If there are too many combinations to try, it counts as a wrong rule.
 """
 
 from __future__ import annotations

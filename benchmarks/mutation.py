@@ -51,7 +51,7 @@ def said(rule: Checkable, run: Run) -> object:
 
 
 def spoke(rule: Checkable, run: Run) -> object:
-    """Whether a rule speaks, as far as its test looks; a crash is none."""
+    """Whether a rule reports a finding, as far as its test checks it; a crash is none."""
     try:
         found = next(iter(rule.check(run.job, run.options)), None) if may_break(run.job, rule) else None
     except Exception:

@@ -76,7 +76,7 @@ class Residual(NamedTuple):
 
 
 def every_row() -> Iterator[Row]:
-    """Every published run at hand, once."""
+    """Every available published run, once."""
     seen: set[tuple[str, float]] = set()
     for row in (*published_rows(), *unseen(), *unseen_scripts()):
         if row.group != "unseen-moe-bare" and (row.name, row.seconds) not in seen:
@@ -137,7 +137,7 @@ def in_their_eras(found: Iterable[Residual], eras: Sequence[Era]) -> list[Residu
 
 
 def published_rows() -> Iterator[Row]:
-    """Every timed row of the file that is at hand, with those that are judged apart."""
+    """Every timed row of the file that is available, with those that are evaluated separately."""
     for line in gzip.decompress(DATA.read_bytes()).decode().splitlines():
         row = json.loads(line)
         if row.get("oom"):
@@ -188,7 +188,8 @@ def quantile(pairs: Sequence[tuple[float, float]], share: float) -> float:
 
 
 def ends(found: Sequence[Residual], wider: float) -> tuple[float, float]:
-    """Between which nine of ten residuals lie, each family of the same weight, both ends so many times as far off."""
+    """The ends between which nine of ten residuals are, with equal weight per family; both ends are moved by a
+    factor."""
     sizes: dict[str, int] = defaultdict(int)
     for one in found:
         sizes[one.family] += 1

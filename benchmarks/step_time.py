@@ -77,7 +77,7 @@ MARKS = ("<!-- figures -->", "<!-- end of figures -->")
 
 
 class Row(NamedTuple):
-    """A measured run, read once. span: the seconds between which its range lies."""
+    """A measured run, read once. span: the ends of its range in seconds."""
 
     name: str
     group: str

@@ -6,8 +6,8 @@ import sys
 
 def _leave_folder() -> None:
     """Remove the working directory, which Python puts first for `-m`, from the path: modules there are not part of
-    preflight. What Python imports before this line may still come from there; `python -I -m preflight` and the console
-    script import nothing from it.
+    preflight. Modules that Python imports before this line may still come from there; `python -I -m preflight` and the
+    console script import nothing from it.
     """
     try:
         here = os.getcwd()

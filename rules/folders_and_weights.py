@@ -116,7 +116,7 @@ def save_folder_too_small(job: Job) -> Iterator[Finding | Unverified]:
     try:
         parameters = model(shape(job.plan))
     except (Missing, ArithmeticError, ValueError, TypeError, IndexError):
-        yield Unverified("the number of parameters is not known")
+        yield Unverified("the number of parameters is unknown")
         return
     left_out = get("no_save_optim")
     state = STATE if job.plan.optimizer.name.raw == "adam" and left_out.known and not left_out.raw else 0

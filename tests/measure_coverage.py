@@ -1,5 +1,5 @@
-"""Measures how many of the frameworks' own checks a rule speaks for, on an example of each,
-and writes schemas/coverage/measured.json.
+"""Measures for how many of the frameworks' own checks a rule reports a finding, on an example of each, and writes
+schemas/coverage/measured.json.
 
     python tests/measure_coverage.py CATALOGUES LABELS
 

@@ -59,7 +59,7 @@ def read(job: Job, fact: str) -> Any:
 
 
 def shown(repo: str, tag: str, path: str) -> str | None:
-    """A file at a tag, None if the repository is not there."""
+    """A file at a tag, None if the repository is missing."""
     folder = MIRRORS / repo / "repo"
     if not folder.is_dir():
         return None

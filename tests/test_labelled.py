@@ -26,7 +26,7 @@ EXCEPTIONS = {
     ),
     "m2454": LATER,
     "0.15.0-mut-989": LATER,
-    "m2134": "--yaml-cfg names a file that is not there: what it says is not known",
+    "m2134": "--yaml-cfg names a file that is not there: what it says is unknown",
     "mf-v1.7.0-0842": "a false alarm: a misspelt key of trainer that this release takes",
     "varseq-core": "missed: --variable-seq-lengths without a pipeline on MindSpeed's core",
 }

@@ -117,7 +117,7 @@ def words(text: ast.JoinedStr) -> str:
 
 @each([p for p in MODULES if "rules" in p.parts[:-1] and shown(p) not in MADE_AT_IMPORT], shown)
 def test_rules_put_no_values_into_sentences(path: Path) -> None:
-    """An f-string with a blank is a sentence: whoever reports it gets a template instead."""
+    """An f-string with a blank is a sentence: a report must use a template instead."""
     found = formatted(tree(path))
     sentences = [words(text) for function, text in found if " " in words(text) and function not in NO_MESSAGE]
     assert not sentences, sentences

@@ -123,7 +123,7 @@ def _score(site: Site, line: int) -> int:
 
 
 Others = Mapping[tuple[str, int], Iterable[str]]
-"""Line id and release → the rules that were read there as it stands."""
+"""Line id and release → the rules that were read there in this form."""
 
 
 def held(

@@ -62,7 +62,7 @@ class Framework:
 
     @property
     def extracted(self) -> tuple[str, ...]:
-        """What the parser needs on disk."""
+        """Files that the parser needs on disk."""
         return self.needs or tuple(dict.fromkeys(root.partition("/")[0] for root in self.roots))
 
     @property

@@ -210,7 +210,7 @@ def _differences(before: Job, after: Job) -> Iterator[Difference]:
 
 
 def _place(value: Value) -> object:
-    """Where a value is set: a config may contain the same key several times."""
+    """The place where a value is set: a config may contain the same key several times."""
     return (value.span.path, value.span.start) if value.span is not None else ""
 
 

@@ -28,7 +28,7 @@ class Named(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """What a call specifies for the files of folders, in addition to the settings. markdown: also look into Markdown
+    """Specifications of a call for the files of folders, in addition to the settings. markdown: also look into Markdown
     files."""
 
     exclude: tuple[str, ...] = ()

@@ -146,8 +146,8 @@ class Policy(NamedTuple):
 
 @dataclass(frozen=True)
 class Report:
-    """What was found. skipped: files that no dialect claims. unknown: what could not be verified. errors: files that
-    cannot be read.
+    """The results of a check. skipped: files that no dialect claims. unknown: unverified checks. errors: files
+    that cannot be read.
 
     looked: other files that were opened, or looked for and not found: their contents affect the report.
     """

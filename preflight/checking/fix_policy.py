@@ -43,7 +43,7 @@ class Policy:
         return replace(finding, fix=judged[0], alternatives=tuple(judged[1:]))
 
     def step(self, edits: Sequence[Edit], key: Key) -> float | None:
-        """How far edits move a single number; None for all other edits."""
+        """The distance by which edits move a single number; None for all other edits."""
         value = self._value(key)
         if len(edits) != 1 or edits[0].key != key or value is None or not _is_number(value.raw):
             return None
@@ -221,7 +221,7 @@ _NOT_ONE_OF = lazy_pattern(r"([A-Za-z_]\w*) not in ([\[(].*[\])])")
 def implied_fix(condition: Iterable[str], arguments: Arguments) -> Fix | None:
     """The fix for a condition under which a program refuses: the required option is switched on, or set to the only
     accepted value. condition: its parts, all of which hold. If several parts could be changed, no fix is certain. If
-    sizes do not divide, a change that disables the check is only offered, because the sizes may be wrong.
+    sizes are not divisible, a change that disables the check is only offered, because the sizes may be wrong.
     """
     parts = tuple(condition)
     ways = [way for part in parts if (way := _way(part, arguments)) is not None]

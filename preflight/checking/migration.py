@@ -1,4 +1,4 @@
-"""What a move to another release of its framework changes for a run: findings that appear or disappear, values,
+"""The effects of another release of its framework on a run: findings that appear or disappear, values,
 defaults."""
 
 from __future__ import annotations

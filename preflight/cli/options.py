@@ -41,7 +41,8 @@ class Entry(NamedTuple):
 
 
 class Table(NamedTuple):
-    """What a command takes: options by their spelling, and the parameter of the words that are not options."""
+    """The options and arguments of a command: options by their spelling, and the parameter of the words that are not
+    options."""
 
     options: dict[str, Entry]
     words: str = ""

@@ -258,7 +258,7 @@ def _carry_out(tree: Any, edit: Edit) -> Any:
     if edit.action == "set":
         node[last] = list(edit.value) if isinstance(edit.value, tuple) else edit.value
     elif last not in node:
-        raise NotProven(f"{dotted(edit.key)} is not there")
+        raise NotProven(f"{dotted(edit.key)} is missing")
     elif edit.action == "remove":
         del node[last]
     else:

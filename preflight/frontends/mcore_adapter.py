@@ -132,7 +132,7 @@ def precision(run: Run) -> None:
 
 @derives("global_batch_size", "micro_batch_size", "samples_per_update")
 def batches(run: Run) -> None:
-    """A batch is what each rank accumulates; a preference pair is two samples (dpo_config.py:79)."""
+    """The batch is accumulated on each rank; a preference pair is two samples (dpo_config.py:79)."""
     ranks = run.world_size // (
         run.tensor_model_parallel_size * run.pipeline_model_parallel_size * run.context_parallel_size
     )

@@ -191,7 +191,7 @@ def _advised(found: Reading, seconds: float) -> Report:
 
 
 def _word(report: Report, errors: list[str], submission: Submission, policies: Policies) -> tuple[str, int, list[str]]:
-    """The verdict for a report: unknown if nothing was resolved; errors refuse unless an override may lift all of
+    """The verdict for a report: unknown if nothing was resolved; errors refuse unless an override may cover all of
     them."""
     if not report.jobs and not errors:
         return "unknown", REFUSE if policies.refuse_unknown and not policies.report_only else PASS, []

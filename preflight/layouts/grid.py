@@ -173,7 +173,7 @@ def _experts(space: Space, tensor: int, pipeline: int, data: int, out: Counter[s
                 data * tensor % expert == 0 if space.stated else space.world % (expert_tensor * expert * pipeline) == 0
             )
             if not fits:
-                out["the expert grid does not divide the devices"] += 1
+                out["the devices are not divisible by the expert grid"] += 1
             elif space.allowed("expert_tensor", expert_tensor):
                 yield expert, expert_tensor
 

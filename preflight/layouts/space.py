@@ -55,7 +55,7 @@ def space(job: Job, limits: Limits) -> Space:
     if world[0] > MOST_DEVICES:
         raise Missing(f"layouts are searched for {MOST_DEVICES:,} devices at most, but the job has {world[0]}")
     if batch is None and not limits.free and limits.near is None:
-        raise Missing("the global batch is not known")
+        raise Missing("the global batch is unknown")
     numbers, measured = _shape(job, limits)
     full, assumed = completed(_solid(job.plan))
     if limits.sharded:

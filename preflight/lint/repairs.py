@@ -19,7 +19,7 @@ class Change(NamedTuple):
 
     handle: Handle
     value: object
-    optional: bool = False  # a removal of a setting that may not exist, or a value written where there was none
+    optional: bool = False  # a removal of a setting that may not exist, or a value written for an unset setting
 
 
 class Repair(NamedTuple):

@@ -37,7 +37,7 @@ class Gate:
         self._compiled: Condition | None = None
 
     def broken(self, job: Job) -> Any:
-        """Whether a run violates it; Unknown if that is not known."""
+        """Whether a run violates it; Unknown if that is undetermined."""
         if self._compiled is None:
             self._compiled = condition(json.loads(self._kept))
         return self._compiled(job.answers)

@@ -1,4 +1,4 @@
-"""What precedes a launcher, and requests beyond an allocation."""
+"""The commands before a launcher, and requests beyond an allocation."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_./\\*+^$()-][A-Za-z0-9_./\\*+^$() -]*(?<! )\Z")
 
 
 def spell_string(text: str, style: str) -> str:
-    """A text as YAML, plain where that is safe, otherwise in quotes."""
+    """A text as YAML, plain if that is safe, otherwise in quotes."""
     if style == '"' and not re.search(r'[\\"\n]', text):
         return f'"{text}"'
     indicator = re.match(r"[*?]|-(?:\s|$)|---", text)  # `--flag` is a plain key, `- x` an item, `---` a document

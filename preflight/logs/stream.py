@@ -82,7 +82,7 @@ def whole_lines(file: Reads) -> Iterator[bytes]:
 
 
 class _Reader:
-    """How far a log was read."""
+    """The position up to which a log was read."""
 
     def __init__(self) -> None:
         self.passed, self.spent, self.number, self.open = 0, 0, 1, False

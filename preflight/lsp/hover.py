@@ -38,7 +38,7 @@ def section(rule: str) -> str:
 
 @lru_cache(maxsize=256)
 def address(rule: str) -> str | None:
-    """Where the editor opens the section."""
+    """The location at which the editor opens the section."""
     return section_link(rule)
 
 

@@ -140,7 +140,7 @@ class Shape:
     modules: frozenset[str]
     # recomputed outputs, layers[v][s] beyond the fully recomputed
     operators: tuple[tuple[tuple[str, ...], tuple[tuple[int, ...], ...]], ...]
-    repeated: tuple[tuple[str, tuple[tuple[int, ...], ...]], ...]  # matrix work of these operators, likewise
+    repeated: tuple[tuple[str, tuple[tuple[int, ...], ...]], ...]  # the same for matrix work of these operators
     doubtful: frozenset[str]  # kept outputs of which some may be gone at the peak
     parameter_bytes: float
     gradient_bytes: int

@@ -64,8 +64,8 @@ class Device(NamedTuple):
 
     @property
     def capability(self) -> tuple[int, int] | None:
-        """What the driver reports about a device whose architecture determines it; architecture 8 includes devices with
-        FP8."""
+        """Properties that the driver reports about a device, as far as its architecture determines them; architecture 8
+        includes devices with FP8."""
         if not self.architecture or (self.architecture == 8 and self.fp8 is not None):
             return None
         return self.architecture, 0

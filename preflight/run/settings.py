@@ -145,9 +145,10 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class Facts(NamedTuple):
-    """What may be stated about a job in addition to its files; None means not stated. target: "mindformers@1.5.0". set:
-    arguments and variables, as texts. program: the folder with the source that it runs. network: the network between
-    nodes, by name or in GB/s a device and direction; link: GB/s inside a node; software: the container, as "25.04"."""
+    """Facts that may be stated about a job in addition to its files; None means not stated. target:
+    "mindformers@1.5.0". set: arguments and variables, as texts. program: the folder with the source that it runs.
+    network: the network between nodes, by name or in GB/s a device and direction; link: GB/s inside a node; software:
+    the container, as "25.04"."""
 
     world_size: int | None = None
     nodes: int | None = None

@@ -13,7 +13,7 @@ from preflight.source.text import Span
 
 
 class Origin(str, Enum):
-    """Where a value comes from."""
+    """The origin of a value."""
 
     WRITTEN = "written"
     STATED = "stated"  # stated by the caller, not in the files

@@ -85,8 +85,8 @@ def bounded(data: bytes, name: str) -> bytes:
 
 
 def read_all(read: Callable[[int], bytes | None], name: str) -> bytes:
-    """All bytes of stdin or of a special file, whose size is not known in advance. Raises InputError at the first byte
-    beyond the limit."""
+    """All bytes of stdin or of a special file, with a size that is unknown in advance. Raises InputError at the first
+    byte beyond the limit."""
     return bounded(_pieces(read), name)
 
 
@@ -131,7 +131,7 @@ class Source:
     """The text of one file, decoded without changing a character (line ends included).
 
     arguments: the words that a script is started with, if they are known. variables: the variables that are set for it,
-    regardless of its own assignments. `beside`: texts used instead of the files on disk, by their real path, if the
+    even if it assigns them. `beside`: texts used instead of the files on disk, by their real path, if the
     source is of another revision. in_checkout: whether a script may source files of the checkout around it. search:
     folders for other scripts, from the settings. allocation: the nodes of the job and the devices of each, if they are
     known.

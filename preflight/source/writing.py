@@ -19,7 +19,7 @@ SETTINGS = (".toml", ".gitignore", ".gitattributes", ".gitmodules", ".gitconfig"
 INPUTS = (*YAML_SUFFIXES, *SCRIPT_SUFFIXES, *SETTINGS)
 """Names of files that preflight or git reads: a report never replaces one."""
 STREAMS = {"/dev/stdout": 1, "/dev/stderr": 2}
-"""Names of streams that the caller has opened; /dev/fd/N and the null device likewise."""
+"""Names of streams that the caller has opened; also /dev/fd/N and the null device."""
 _NO_LINK = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_NOCTTY", "O_BINARY"))
 
 

@@ -87,7 +87,7 @@ class StepTimeEstimate:
     mfu: float | None = None
     """Model operations (the causal half of attention) over the peak of the precision that is used."""
     peak: float = 0.0
-    """That peak, in operations a second and device."""
+    """That peak, in operations per second and device."""
     precision: str = "16-bit"
     measured: float = 1.0
     because: str = ""

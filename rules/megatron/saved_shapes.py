@@ -130,7 +130,7 @@ def _inner(job: Job, found: Checkpoint) -> Iterator[Size]:
 
 
 def _gated(job: Job) -> int:
-    """The number of matrices in the first layer of a feed-forward network; 0 if it is not known."""
+    """The number of matrices in the first layer of a feed-forward network; 0 if it is unknown."""
     given = [value for gate in GATES if (value := job.arguments.given(gate)) is not None]
     return 1 + any(value.raw is True for value in given) if all(value.known for value in given) else 0
 
@@ -197,7 +197,7 @@ def _wanted(job: Job) -> Iterator[tuple[str, str, bool | None]]:
 
 
 def _is(job: Job, name: str, wanted: object) -> bool | None:
-    """Whether an argument has a value; None if it is not known for sure."""
+    """Whether an argument has a value; None if it is uncertain."""
     value = job.arguments.get(name)
     return value.raw == wanted if is_known(value) else None
 

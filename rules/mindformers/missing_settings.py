@@ -188,7 +188,7 @@ def section_left_out(job: Job) -> Iterator[Finding]:
           - type: CheckpointMonitor
 
     ## Fix safety
-    There is no fix, because the intended section is not known.
+    There is no fix, because the intended section is unknown.
 
     ## References
     MindFormers v1.5.0, mindformers/tools/register/template.py:676, ConfigTemplate._apply_template; v1.7.0 and 2.1.0, :687

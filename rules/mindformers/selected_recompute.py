@@ -377,7 +377,7 @@ def _clash(
     for layer in sorted(here):
         kinds = found.kind(layer)
         if len(kinds) != 1:
-            continue  # the kind of this layer is not known, so operators that it may have do not count
+            continue  # the kind of this layer is unknown, so its possible operators are ignored
         hits = reached.get(id(kinds[0]))
         if hits is None:
             hits = reached[id(kinds[0])] = match(item.pattern, kinds[0]).hits

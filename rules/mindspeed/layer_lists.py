@@ -131,7 +131,7 @@ def num_layer_list_sum(job: Job) -> Iterator[Finding | Unverified]:
 
 
 def _counted(job: Job) -> int | None:
-    """How many additional layers Megatron counts when it checks a plain pipeline; None if this is not known."""
+    """The number of additional layers that Megatron counts when it checks a plain pipeline; None if unknown."""
     if any(
         job.arguments.get(name).raw is not None
         for name in ("num_layers_per_virtual_pipeline_stage", "num_virtual_stages_per_pipeline_rank")

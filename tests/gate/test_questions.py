@@ -74,7 +74,7 @@ def test_what_is_refused_before_it_is_read_is_audited(
     checker = start(*(["--final", "device-count"] if final else []))
     answer = checker.send(data, end=True)
     code = "1 final" if final else "2"
-    head, _, body = answer.rpartition("\r\n\r\n")  # a caller that speaks no HTTP gets no head
+    head, _, body = answer.rpartition("\r\n\r\n")  # a caller that does not use HTTP gets no header
     assert body.startswith(f"{code}\n") and (not head or f" {status} " in head), answer
     (line,) = checker.lines()
     assert (line["exit"], line["user"]) == (int(code[0]), user) and "not a question to the gate" in str(line["problem"])

@@ -37,5 +37,5 @@ def nested(name: str, opening: str, inner: str, closing: str, before: str = "", 
 
 
 def doubled(name: str, times: int, unit: str, before: str = "", after: str = "") -> Shape:
-    """The same key or option so many times, over and over."""
+    """The same key or option, repeated this number of times."""
     return repeated(name, unit * times, before, after)

@@ -295,7 +295,7 @@ def _escaped(value: int) -> str:
 
 
 def pumped(prefix: str, unit: str, ending: str, length: int) -> str:
-    """A text of so many characters."""
+    """A text of this length."""
     room = max(1, length - len(prefix) - len(ending))
     return prefix + (unit * (room // len(unit) + 1))[:room] + ending
 

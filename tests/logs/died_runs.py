@@ -36,7 +36,7 @@ def _texts(framework: str, release: str) -> dict[str, str]:
 
 
 def died(framework: str, release: str, where: str) -> Died | None:
-    """The death of a run refused at "file:line" of a release; None if no text of it is at hand."""
+    """The death of a run refused at "file:line" of a release; None if no text of it is available."""
     file, _, line = where.split(" ")[0].rpartition(":")
     try:
         text = _texts(framework, release).get(file)

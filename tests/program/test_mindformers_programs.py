@@ -563,7 +563,7 @@ class Trainer:
         for layer in self.model.layers:
             layer.shard(self.world_size)
         if self.config.training.steps == 16:
-            raise ValueError("found after layers that are not known")
+            raise ValueError("found after layers that are unknown")
 """
 LAYERS = """
 from mindspore import nn

@@ -191,7 +191,7 @@ def test_the_interpreter_is_asked_with_the_words_the_environment_and_the_machine
     ((program, argv, said),) = asked
     assert program == Program("megatron", (str(tmp_path),), str(tmp_path / "pretrain_gpt.py"))
     assert argv[-2:] == ("--own-size", "2")
-    unset = {"CUDA_DEVICE_MAX_CONNECTIONS": None}  # whoever gives a command gives its environment, too
+    unset = {"CUDA_DEVICE_MAX_CONNECTIONS": None}  # the caller of a command also sets its environment
     assert (said["world_size"], said["env"]) == (16, {"A": "1", **unset})
     assert said["machine"] == Machine(versions, (9, 0), 8)
 

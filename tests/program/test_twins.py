@@ -172,7 +172,7 @@ LOOPS = {
         f"kw = {{}}\n{COPY}Sizes(**kw)".replace("kw", "found").replace(" f ", " one ").replace("f.name", "one.name"),
     ),
     "over some of the fields": (True, f"kw = {{}}\n{COPY}Sizes(**kw)".replace("(Sizes):", "(Sizes)[:2]:")),
-    "on a path that is not known": (
+    "on a path that is unknown": (
         True,
         f"import os\nkw = {{}}\nif os.nice(1):\n    {COPY.replace(chr(10), chr(10) + '    ')}"
         "\nassert not kw or args.width == 8",

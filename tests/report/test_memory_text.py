@@ -39,7 +39,7 @@ def test_every_verdict_says_what_is_needed_of_what_there_is() -> None:
     )
     large = answer(job(micro=16))
     assert large.startswith("does-not-fit: at least ") and large.endswith(" GiB too much")
-    assert answer(job("$1")).startswith("memory is unknown: the micro batch size is not known ($1)")
+    assert answer(job("$1")).startswith("memory is unknown: the micro batch size is unknown ($1)")
 
 
 def test_a_run_that_is_refused_gets_no_verdict() -> None:

@@ -27,7 +27,7 @@ def resolved(documents: tuple[Document, ...]) -> list[list[str | None]]:
 
 
 def same(found: list[str | None], real: list[str]) -> bool:
-    """Word by word; a word that is not known may be any one word."""
+    """Word by word; an unknown word may be any single word."""
     return len(found) == len(real) and all(one is None or one == other for one, other in zip(found, real, strict=True))
 
 

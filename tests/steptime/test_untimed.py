@@ -32,7 +32,7 @@ READ = (
 )
 FRAMEWORKS = ("megatron", "mindspeed", "mindspeed-llm")
 HARMLESS = (Path(__file__).parent / "harmless_options.txt").read_text(encoding="utf-8").split()
-"""Words that options begin with which a step of training takes no other time for, or as good as none."""
+"""First words of options that do not, or hardly, affect the time of a training step."""
 
 
 LAUNCH = f"posttrain_gpt.py {SMALL} --micro-batch-size 1 --global-batch-size 64 --use-mcore-models"

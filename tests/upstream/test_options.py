@@ -1,4 +1,4 @@
-"""Options: a parser as rows, rows as intervals, a framework that parses over packages that are not there."""
+"""Options: a parser as rows, rows as intervals, a framework that parses over packages that are not installed."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ DERIVED = frozenset(
         "hierarchical_context_parallel_product",  # None when no sizes are given
         "rank_order_pp_last",  # False with --use-tp-pp-dp-mapping
         # pipeline split
-        "pipeline_num_layers",  # layers, plus one each for embedding and loss where they are counted
+        "pipeline_num_layers",  # layers, plus one each for embedding and loss if they are counted
         "layout_num_stages",  # of --pipeline-model-parallel-layout
         "layout_num_layers",
         "layout_num_mtp",

@@ -1,4 +1,4 @@
-"""What MindSpeed and MindSpeed-LLM change before and after Megatron's own validation."""
+"""Changes that MindSpeed and MindSpeed-LLM make before and after Megatron's own validation."""
 
 from __future__ import annotations
 

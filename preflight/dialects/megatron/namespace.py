@@ -53,14 +53,14 @@ class Run:
             return found
         if name in destinations():
             return default(None, f"{self.table.label} does not have this option")
-        return unknown(f"{name} is not known")
+        return unknown(f"{name} is unknown")
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
         raw = self.value(name).raw
         if isinstance(raw, Unknown):
-            raise NotKnown(raw.because or f"{name} is not known")
+            raise NotKnown(raw.because or f"{name} is unknown")
         return raw
 
     def derive(self, name: str, raw: object, note: str = "", of: str = "") -> None:

@@ -262,13 +262,13 @@ KEPT = {
     "self_attention": ("norm 1 output", "query key value", "attention output"),
     "input_layernorm": ("norm 1 input",),
 }
-"""What a module saves by itself, by its name in a layer."""
+"""The tensors that a module saves separately, by its name in a layer."""
 MAYBE = ("query key norm inputs", "key value up", "compressed query", "attention output, padded")
-"""What attention saves as parts of larger tensors, which are not copied, or as whole tensors."""
+"""The tensors that attention saves as parts of larger tensors, which are not copied, or as whole tensors."""
 MLP = ("fc1 output", "gate activation", "activation output", "weighted activation")
 EXPERTS = ("router", "dispatched tokens", "expert outputs", "shared experts")
 OLDER = "input_layernorm,self_attention,pre_cross_attn_layernorm"
-"""What MindSpeed-LLM before 2.2 uses if --swap-modules is not given (training/arguments.py of 2.1.0)."""
+"""The default of MindSpeed-LLM before 2.2 if --swap-modules is not given (training/arguments.py of 2.1.0)."""
 
 
 def modules(run: Run) -> tuple[str, ...]:

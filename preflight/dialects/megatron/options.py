@@ -37,7 +37,7 @@ class Flag(NamedTuple):
         return self.kind in SWITCHES
 
     def stores(self, spelling: str) -> bool:
-        """What a switch stores with this spelling."""
+        """The value that a switch stores with this spelling."""
         return self.kind == "true" or (self.kind == "pair" and spelling == self.option)
 
 

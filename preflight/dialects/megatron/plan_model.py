@@ -38,8 +38,8 @@ FAMILIES = {
 
 
 GATES = {"gelu": 1, "gelu_tanh": 4}
-"""What MindSpeed-LLM's gates keep, by operator: the GELU's output for the product; with a written-out tanh also the
-tanh, the tanh plus one, and half of the input (c77308a mindspeed_llm/core/transformer/mlp.py:85-96, glu in
+"""The tensors that MindSpeed-LLM's gates keep, by operator: the GELU's output for the product; with a written-out tanh
+also the tanh, the tanh plus one, and half of the input (c77308a mindspeed_llm/core/transformer/mlp.py:85-96, glu in
 megatron/core/transformer/mlp.py)."""
 
 
@@ -129,7 +129,7 @@ def _network(source: Source) -> Model:
 
 
 def _learned_positions(run: Run) -> int | None:
-    """Rows of the table of positions, where it is learned."""
+    """Rows of the table of positions, if it is learned."""
     return run.max_position_embeddings if run.position_embedding_type == "learned_absolute" else 0
 
 

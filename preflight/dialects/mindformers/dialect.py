@@ -31,9 +31,9 @@ READERS = {"mindrlhf": "MindRLHF"}
 COMMON = ("model", "processor")
 """The parts of a config that MindRLHF uses as MindFormers does: it builds the network itself, and has no trainer."""
 NOT_COMMON = ("mindformers/trainer/", "mindformers/tools/check_rules", "mindformers/core/context/", "run_mindformer")
-"""Where MindFormers checks values that only its own entry script uses."""
+"""The place where MindFormers checks values that only its own entry script uses."""
 BOOK = "mindformers/mindformer_book.py"
-"""Where MindFormers lists the configs that Trainer(task=..., model=...) loads and fills."""
+"""The place where MindFormers lists the configs that Trainer(task=..., model=...) loads and fills."""
 SIZES = ("data_parallel", "model_parallel", "pipeline_stage", "context_parallel", "expert_parallel", "micro_batch_num")
 REPLACED = (
     *("use_parallel", "recompute_config.recompute", "recompute_config.select_recompute"),

@@ -89,7 +89,7 @@ def below(run: Run, document: Document, surroundings: Surroundings) -> Document 
 def resolve(run: Run, config: Node | None) -> tuple[Clash, ...]:
     """Store every value under "mcore.<field>"; returns the settings that are given twice."""
     if (said := run.written.get(f"{_MODEL}model_type")) is not None and not said.known:
-        run.absent = said.because or "model_type is not known"
+        run.absent = said.because or "model_type is unknown"
     known = names(run.table.version, model_type(run, config), run.table.mcore)
     for name, raw in _defaults(run, known):
         field = known.targets.get(name, name)

@@ -44,7 +44,7 @@ def targets(run: Run, family: str) -> Value:
     if isinstance(kind, Unknown) or kind != "lora":
         return unknown(kind.because if isinstance(kind, Unknown) else f"pet_type is {kind!r}")
     found = _matched(pattern, _CELLS.get("mcore" if run.kind == "mcore" else family, {}))
-    return derived(found, "target_modules") if found else unknown("the linears that target_modules names are not known")
+    return derived(found, "target_modules") if found else unknown("the linears that target_modules names are unknown")
 
 
 def _matched(pattern: object, cells: dict[str, str]) -> tuple[str, ...]:
@@ -183,7 +183,7 @@ def legacy_shape(run: Run) -> Model:
             # then these have their usual values
             return unknown(f"{run.model} has no {name}" if part not in ("ffn", "query_groups") else "")
         value = run.value(f"{LEGACY}{name}")
-        return whole(value, 1) if known is not None or value.written else unknown("the model's type is not known")
+        return whole(value, 1) if known is not None or value.written else unknown("the model's type is unknown")
 
     heads, groups, experts = get("heads"), get("query_groups"), run.value("moe_config.expert_num")
     family = _family(run.model)
@@ -260,7 +260,7 @@ def _experts(run: Run, experts: Value, layers: Value, ffn: Value) -> dict[str, V
         "expert_ffn": size,
         "shared_ffn": derived(shared_size)
         if shared_size is not None
-        else unknown("the size of the shared experts is not known"),
+        else unknown("the size of the shared experts is unknown"),
         "capacity": run.value("moe_config.capacity_factor"),
         "expert_layers": expert_layers(layers, experts, dense if run.model.startswith("Deepseek") else derived(0)),
     }
@@ -362,4 +362,4 @@ def _shared(run: Run) -> Value:
         return size
     if isinstance(number.raw, int) and isinstance(each.raw, int):
         return derived(number.raw * each.raw)
-    return derived(0) if number.raw in (0, None) else unknown("the size of the shared experts is not known")
+    return derived(0) if number.raw in (0, None) else unknown("the size of the shared experts is unknown")

@@ -1,7 +1,7 @@
 """Operator patterns of select_recompute: the cells and operators of a decoder layer that a pattern matches.
 
 A layer is a tree of cells; a pattern is split on the two characters `\\.` and each part must match a child's name in
-full. Patterns are untrusted: one that could backtrack without end is rejected without being tried.
+full. Patterns are untrusted: one that could backtrack forever is rejected without being tried.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def _walk(
     cell: Cell, parts: list[str], path: tuple[str, ...], conditional: bool, hits: list[Hit], state: dict[str, str]
 ) -> None:
     if cell.opaque:
-        state["unsure"] = f"the operators below {SEPARATOR.join(path)} are not known"
+        state["unsure"] = f"the operators below {SEPARATOR.join(path)} are unknown"
         return
     expression = compiled(parts[0])
     if isinstance(expression, str):

@@ -42,7 +42,7 @@ def derive_parallel(run: Run, world: int | None) -> None:
     run.derive("kind", run.kind)
     run.derive(
         "training",
-        run.raw("run_mode") in TRAINING if run.value("run_mode").known else Unknown("run_mode is not known"),
+        run.raw("run_mode") in TRAINING if run.value("run_mode").known else Unknown("run_mode is unknown"),
         of="run_mode",
     )
     run.derive("parallel_mode", _mode(run), of="parallel.parallel_mode" if run.true("use_parallel") else "use_parallel")
@@ -93,7 +93,7 @@ def _lose(run: Run, because: Unknown) -> None:
 def _mode(run: Run) -> str | Unknown:
     on = run.true("use_parallel")
     if on is None:
-        return Unknown("use_parallel is not known")
+        return Unknown("use_parallel is unknown")
     if not on:
         return "stand_alone"
     raw = run.raw("parallel.parallel_mode")
@@ -112,12 +112,12 @@ def _pipeline(run: Run, mode: str) -> None:
     on = (
         bool(asked) and mode != "stand_alone"
         if not isinstance(asked, Unknown)
-        else Unknown("pipeline_interleave is not known")
+        else Unknown("pipeline_interleave is unknown")
     )
     run.derive("pipeline_interleave", on, of="parallel.pipeline_config.pipeline_interleave")
     pipeline = run.number("parallel_config.pipeline_stage")
     if not run.value("parallel_config.pipeline_stage").known and _VOCABULARY in run.written:
-        run.lose(_VOCABULARY, "pipeline_stage is not known")
+        run.lose(_VOCABULARY, "pipeline_stage is unknown")
     elif pipeline is not None and pipeline > 1 and _VOCABULARY in run.written:
         run.switch(_VOCABULARY, False, "pipeline_stage is more than 1", "mindformers/core/parallel_config.py:62")
 

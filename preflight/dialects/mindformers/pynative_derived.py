@@ -158,7 +158,7 @@ def _stages(get: Callable[[str], Value]) -> Value:
     )
     layers, given = whole(get("net.num_layers")), get("parallelism.pipeline_parallel_layers_per_stage")
     if layers is None or pipeline is None or pipeline < 1 or not 0 < layers <= MOST_LAYERS:
-        return unknown("the number of layers or stages is not known")
+        return unknown("the number of layers or stages is unknown")
     if pipeline == 1:
         return derived(((layers,),), "one stage")
     if chunks is None or chunks < 1:

@@ -138,12 +138,12 @@ def _shared(a: Arguments) -> Value:
 def _mixture(a: Arguments, layers: int | None, experts: Value) -> Value:
     """The decoder layers that hold experts."""
     if layers is None or not 0 < layers <= MOST_LAYERS:
-        return unknown("the number of layers is not known")
+        return unknown("the number of layers is unknown")
     if experts.raw in (None, 0):
         return derived((False,) * layers, "dense")
     dense, each = whole(net(a, "first_k_dense_replace")), net(a, "moe_layer_freq").raw
     if isinstance(experts.raw, Unknown):
-        return unknown("the number of experts is not known")
+        return unknown("the number of experts is unknown")
     if dense:
         return derived(tuple(i >= dense for i in range(layers)), "first_k_dense_replace")
     if isinstance(each, list) and len(each) == layers:
@@ -236,7 +236,7 @@ def _precision(a: Arguments) -> Precision:
         return (
             value.derived(_DTYPES[raw], field)
             if isinstance(raw, str) and raw in _DTYPES
-            else unknown(f"{field} is not known")
+            else unknown(f"{field} is unknown")
         )
 
     parameters = kind("params_dtype")
@@ -266,10 +266,10 @@ def _optimizer(a: Arguments) -> Optimizer:
         zero=derived(3, "FSDP"),
         shards=derived(limit or region, "FSDP shard x context")
         if region is not None
-        else unknown("the shard degree is not known"),
+        else unknown("the shard degree is unknown"),
         expert_shards=derived(experts, "FSDP shard x context x tensor / expert")
         if experts
-        else unknown("the expert shard degree is not known"),
+        else unknown("the expert shard degree is unknown"),
         offload=derived(1.0 if a.get("parallelism.cpu_offload").raw is True else 0.0, "cpu_offload"),
         fsdp=derived("pynative"),
     )

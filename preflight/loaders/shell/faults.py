@@ -107,7 +107,7 @@ def unused_sizes(commands: Commands, used: set[str]) -> Iterator[Problem]:
         if variable.exported or variable.sometimes or variable.array or not value.isdecimal():
             continue
         if int(value) > 1 or not layout:
-            message = Message("{name}={value} is never used: no option takes it", name=name, value=value)
+            message = Message("{name}={value} is never used: no option uses it", name=name, value=value)
             yield Problem("unused-size-variable", message, variable.place)
 
 
@@ -126,7 +126,7 @@ def unused_paths(commands: Commands, used: set[str]) -> Iterator[Problem]:
             continue
         if all(piece.text == "" and not piece.because for value in variable.items for piece in value):
             continue  # no folder can be passed
-        message = Message("{name} is never used: no option takes it, while ${other} is passed", name=name, other=other)
+        message = Message("{name} is never used: no option uses it, while ${other} is passed", name=name, other=other)
         yield Problem("unused-path", message, variable.place)
 
 

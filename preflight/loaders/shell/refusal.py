@@ -35,9 +35,9 @@ _CAUSES = frozenset(["lost-continuation", "blank-after-backslash"])
 
 
 class Refusal(NamedTuple):
-    """Where bash stops. start, end: the place to show. related: the place of an unclosed block. unit: the start of the
-    command that bash reads as a whole, none of which runs. readable: the fault is small (a placeholder, or a missing
-    line continuation), so the rest of the script is read as intended.
+    """The place where bash stops. start, end: the place to show. related: the place of an unclosed block. unit: the
+    start of the command that bash reads as a whole, none of which runs. readable: the fault is small (a placeholder, or
+    a missing line continuation), so the rest of the script is read as intended.
     """
 
     rule: str

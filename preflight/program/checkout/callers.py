@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # most runs are in no checkout of a front end
 
 class FrontEndLayout(NamedTuple):
     """How a program is in a checkout. mark: a file that shows it; version: the file with its release, and the pattern
-    that finds it; parser: where it adds options, () where its keys are none of a parser; configs: the folder of the
+    that finds it; parser: where it adds options, () if its keys do not come from a parser; configs: the folder of the
     files that have its keys; fork: its name where that is another one."""
 
     name: str
