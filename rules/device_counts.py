@@ -243,8 +243,9 @@ def nodes_missing(job: Job) -> Iterator[Finding | Unverified]:
 def world_sizes_disagree(job: Job) -> Iterator[Finding]:
     """Two places state different numbers of devices.
 
-    ## What it does Compares the number of processes that the launcher starts with the devices that the job requests
-    (`#SBATCH` lines, the options of srun).
+    ## What it does
+    Compares the number of processes that the launcher starts with the devices that the job requests (`#SBATCH` lines,
+    the options of srun).
 
     ## Why is this bad?
     If there are more processes than devices, some cannot start. If there are fewer, some of the devices that the job
@@ -305,11 +306,12 @@ _GRID_SHARDED = "expert tensor {tensor} x expert {expert} x pipeline {pipeline} 
 def expert_grid(job: Job) -> Iterator[Finding | Unverified]:
     """The expert layout does not fit the number of devices.
 
-    ## What it does Megatron lays experts out on a separate grid: the number of devices must be a multiple of `expert
-    tensor * expert * pipeline`, times the number of additional weight shards if expert weights are sharded further.
-    Expert tensor parallelism defaults to the tensor-parallel size; context parallelism is not a factor. The devices of
-    an encoder with separate pipeline stages do not count. If the experts are not divisible by the expert-parallel size
-    either, `experts-not-divisible` reports it instead.
+    ## What it does
+    Megatron lays experts out on a separate grid: the number of devices must be a multiple of `expert tensor * expert *
+    pipeline`, times the number of additional weight shards if expert weights are sharded further. Expert tensor
+    parallelism defaults to the tensor-parallel size; context parallelism is not a factor. The devices of an encoder
+    with separate pipeline stages do not count. If the experts are not divisible by the expert-parallel size either,
+    `experts-not-divisible` reports it instead.
 
     ## Why is this bad?
     The expert process groups cannot be created, and every rank fails at start-up with a message about the decoder world

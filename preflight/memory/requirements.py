@@ -161,7 +161,7 @@ def open_names(values: Mapping[str, Value]) -> tuple[str, ...]:
 def not_known(name: str, value: Value) -> str:
     """The statement that a value is unknown, and why."""
     words, why = {**_REQUIRED, **_DECIDING, **_OF_EXPERTS}[name], value.because
-    said = f"the {words} {'are' if words in _PLURAL else 'is'} not known"
+    said = f"the {words} {'are' if words in _PLURAL else 'is'} unknown"
     return said if not why or why == said else Reason(f"{said} ({why})", needed(why))
 
 
