@@ -18,7 +18,7 @@ from console import BLOCK, ROOT
 FOLDER = ROOT / "docs" / "zh"
 RULES = chinese_rules.PAGE
 OWN = ("README.md", "glossary.md")
-"""Pages that are no translation."""
+"""Pages that are not translations."""
 PAGES = [ROOT / "README.zh.md", *sorted(path for path in FOLDER.glob("*.md") if path.name not in OWN)]
 GUIDES = [page for page in PAGES if page != RULES]
 """The pages that are each the translation of one English page."""

@@ -28,7 +28,7 @@ TEXT = "<text>"
 
 
 class Job(NamedTuple):
-    """Facts about the job, accepted by every tool; None: as the files state."""
+    """Facts about the job, accepted by every tool; None means that the files determine it."""
 
     world_size: int | None = None
     nodes: int | None = None
