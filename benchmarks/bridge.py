@@ -47,8 +47,8 @@ FIXED = ("--bf16 --tokenizer-type NullTokenizer --train-iters 100 --lr 1e-4 --mo
 
 
 class Published(NamedTuple):
-    """A row: its name, the command, the machine, seconds of a step, its container. options: what the recipe adds to the
-    table; None where that is not known. layout: what is the same in another container."""
+    """A row: its name, the command, the machine, seconds of a step, its container. options: options of the recipe that
+    the table omits; None if unknown. layout: the properties that are the same in other containers."""
 
     name: str
     argv: list[str]

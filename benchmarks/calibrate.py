@@ -1,4 +1,4 @@
-"""What calibration gains on runs that Megatron-LM's functional tests recorded: times and memory of the golden values.
+"""The benefit of calibration on runs recorded by Megatron-LM's functional tests: times and memory of the golden values.
 
     python benchmarks/calibrate.py REPOSITORY [REVISION]
 

@@ -94,7 +94,7 @@ def table() -> str:
             ("preflight", f"{len(configs)} of {len(configs)}", f"{len(scripts)} of {len(scripts)}"),
             ("yamllint, relaxed, errors", f"{len(yamllint(configs))} of {len(configs)}", "–"),
             (
-                "check-jsonschema, the schema that preflight publishes",
+                "check-jsonschema, with the schema that preflight publishes",
                 f"{len(jsonschema(configs, folder))} of {len(configs)}",
                 "–",
             ),

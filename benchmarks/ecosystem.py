@@ -1,10 +1,10 @@
-"""What a change of preflight changes for public repositories:
+"""The effect of a change of preflight on public repositories:
 `python benchmarks/ecosystem.py BASE [HEAD] [--record FILE] [--counts FILE]`.
 
 Checks the repositories of ecosystem.json, each at its commit, with two revisions of preflight, and prints the findings
-that only one of them has, as Markdown. HEAD is the checkout as it lies here unless a revision is named. Repositories
-are taken from --source, where {owner} and {name} stand for their parts, and kept in --cache; a --source that is a
-folder is read where it lies. --counts writes how often HEAD finds each rule in each repository: ecosystem.tsv is that.
+that only one of them has, as Markdown. HEAD is the working tree unless a revision is given. Repositories are taken from
+--source, where {owner} and {name} are replaced, and kept in --cache; a --source that is a folder is read in place.
+--counts writes the number of findings of HEAD per rule and repository, as in ecosystem.tsv.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ LISTED = Path(__file__).with_suffix(".json")
 CACHE = Path.home() / ".cache" / "preflight-ecosystem"
 HEADINGS = "repository\tcommit\trule\tseverity\tfiles\tplaces"
 SHOWN = 20
-"""How many of the findings of one rule are printed."""
+"""Maximum number of printed findings per rule."""
 
 
 class Repository(NamedTuple):
-    """paths: what of it is checked. target: as `--target` takes it; "" leaves it to preflight."""
+    """paths: the checked paths. target: the value of `--target`; "" lets preflight decide."""
 
     name: str
     commit: str
@@ -39,7 +39,7 @@ class Repository(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A finding, without what changes whenever a message is worded anew."""
+    """A finding without the parts that change when a message is reworded."""
 
     rule: str
     severity: str
@@ -51,7 +51,7 @@ class Found(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What two revisions find in a repository. before, after: with the message of each finding."""
+    """The findings of two revisions in a repository. before, after: with the message of each finding."""
 
     repository: Repository
     before: dict[Found, str]
@@ -63,7 +63,7 @@ def git(*words: str | Path, cwd: Path | None = None) -> None:
 
 
 def unpack(repository: Path, commit: str, into: Path) -> Path:
-    """The files of a commit, all of them: what lies around a config tells whose it is."""
+    """All files of a commit: the files around a config identify its framework."""
     into.mkdir(parents=True)
     archive = subprocess.run(["git", "archive", commit], cwd=repository, check=True, capture_output=True)
     subprocess.run(["tar", "-xf", "-", "-C", into], input=archive.stdout, check=True)
@@ -71,7 +71,7 @@ def unpack(repository: Path, commit: str, into: Path) -> Path:
 
 
 def fetched(repository: Repository, source: str, cache: Path) -> Path:
-    """A repository that has the commit: the source itself where it is a folder, else a clone of that commit alone."""
+    """A repository that has the commit: the source itself if it is a folder, otherwise a clone of only that commit."""
     owner, name = repository.name.split("/")
     place = source.format(owner=owner, name=name)
     if Path(place).is_dir():
@@ -84,7 +84,7 @@ def fetched(repository: Repository, source: str, cache: Path) -> Path:
 
 
 def installed(revision: str, folder: Path) -> Path:
-    """The command `preflight` of a revision, in an environment of its own; "" is the checkout as it lies here."""
+    """The command `preflight` of a revision in a separate environment; "" is the working tree."""
     source = unpack(ROOT, revision, folder / "source") if revision else ROOT
     venv.create(folder / "environment", with_pip=True)
     program = folder / "environment" / "bin"
@@ -93,7 +93,7 @@ def installed(revision: str, folder: Path) -> Path:
 
 
 def findings(preflight: Path, repository: Repository, files: Path) -> dict[Found, str]:
-    """What a revision finds. Raises SystemExit where it fails."""
+    """The findings of a revision. Raises SystemExit if it fails."""
     target = ["--target", repository.target] if repository.target else []
     words = [preflight, "check", "-f", "json", "--force-exclude", "--allow-unclaimed", *target, "--", *repository.paths]
     environment = {**os.environ, "PREFLIGHT_NO_CACHE": "1"}

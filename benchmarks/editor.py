@@ -2,7 +2,7 @@
 
 python benchmarks/editor.py [--keys N] [FILE...]
 
-Keystrokes come one after the other, each after the diagnostics of the one before; the debounce of the server is part
+Keystrokes follow one another, each after the diagnostics of the previous one; the debounce of the server is part
 of that time. Hover and completion are asked right after a keystroke, before the diagnostics of the text, as an editor
 does while one types.
 """

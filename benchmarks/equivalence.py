@@ -1,10 +1,10 @@
-"""Mutants of declared checks that no run can tell from the original.
+"""Mutants of declared checks that no run can distinguish from the original.
 
-The arguments of a condition take every value that matters to it: what its option can hold (the choices, true and false,
-None where nothing is the default), the numbers of the condition and their neighbours, the words it asks for and another
-one. If the original and the mutant agree on every combination (speaks, silent, unknown), the mutant is no wrong rule. A
-run that types none of a rule's arguments is not looked at by the rule; only MindFormers' mcore kind has values of its
-mcore network. Where there are too many combinations to try each, it counts as a wrong rule.
+The arguments of a condition take every relevant value: the possible values of its option (the choices, true and false,
+None if there is no default), the numbers of the condition and their neighbours, the words that it tests for and another
+one. If the original and the mutant agree on every combination (speaks, silent, unknown), the mutant is not a wrong
+rule. A run that types none of a rule's arguments is not looked at by the rule; only MindFormers' mcore kind has values
+of its mcore network. If there are too many combinations to try, it counts as a wrong rule.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ Name = tuple[str, str]
 
 
 def verdict(refuse: Expression, read: Any) -> str:
-    """What a condition comes to."""
+    """The result of a condition."""
     said = evaluate(refuse, read)
     return "unknown" if isinstance(said, Unknown) else "speaks" if said else "silent"
 
 
 def equivalent(rule: Constraint, mutant: Constraint) -> bool:
-    """Whether no combination of values tells them apart."""
+    """Whether no combination of values distinguishes them."""
     values = domains(rule, mutant)
     many = prod(map(len, values.values()))
     names = list(values)
@@ -58,15 +58,15 @@ def equivalent(rule: Constraint, mutant: Constraint) -> bool:
 
 
 def _said(rule: Constraint, given: Mapping[Name, Any]) -> str:
-    """What a rule comes to on a run that holds these values.
-    It does not look at one that types none of its own arguments."""
+    """The result of a rule on a run with these values.
+    It ignores a run that sets none of its arguments."""
     names = {(handle.name, handle.view) for handle in rule.refuse.handles() if handle.view != "environment"}
     typed = any(given[name] is not None and (given[name], name[1]) != (False, "given") for name in names)
     return verdict(rule.refuse, lambda handle: given[handle.name, handle.view]) if typed or rule.always else "silent"
 
 
 def domains(rule: Constraint, mutant: Constraint) -> Mapping[Name, list[Any]]:
-    """Argument and view → the values that matter; of values that the conditions cannot tell apart, one."""
+    """Argument and view → the relevant values; only one of several values that the conditions cannot distinguish."""
     found: dict[Name, list[Any]] = {}
     asked = list({id(atom): atom for tree in (rule.refuse, mutant.refuse) for atom in _atoms(tree)}.values())
     for handle in rule.refuse.handles():
@@ -122,7 +122,8 @@ def _values(handle: Handle, rule: Constraint) -> Iterator[Any]:
 
 
 def _concerns(rule: Constraint, framework: str, version: str) -> bool:
-    """Whether a table has options of runs that a rule looks at. What builds on Megatron builds on one version of it."""
+    """Whether a table has options of runs that a rule looks at. A framework based on Megatron uses one version of
+    it."""
     if rule.framework == "megatron":
         return framework == "megatron" and matches(version, rule.versions)
     return framework != "megatron" or (

@@ -1,9 +1,9 @@
-"""How many configs that a framework rejects get a fix that works:
+"""The number of configs that a framework rejects and that get a working fix:
 `python benchmarks/fixes.py DATA [--every N] [--only NAME] [--show K]`.
 
 DATA holds megatron.jsonl, mindspeed-launches.jsonl, mindspeed-probes.jsonl, mindformers.jsonl: rows with a command line
-or a YAML text, the world size and the framework's own verdict. A row counts as fixed when the fixes change at most
-three settings, leave the model's shape and the global batch as they are unless a finding says that these are the fault,
+or a YAML text, the world size and the framework's own verdict. A row counts as fixed if the fixes change at most
+three settings, keep the model's shape and the global batch unless a finding reports these as the fault,
 and the edited config has no error left.
 """
 
@@ -44,7 +44,7 @@ KEPT = re.compile(
 
 
 class Case(NamedTuple):
-    """A rejected config: its name, what was done to it, its text, and what is said beside it."""
+    """A rejected config: its name, the change made to it, its text, and the stated facts."""
 
     name: str
     what: str
@@ -127,7 +127,7 @@ def leaves(node: Node, path: str) -> Iterator[tuple[str, object]]:
 
 
 def judge(case: Case) -> tuple[str, str]:
-    """What became of a case, and the details."""
+    """The result of a case, and the details."""
     workspace = Workspace([case.source], installed(), case.request)
     try:
         before = workspace.check()
@@ -136,7 +136,7 @@ def judge(case: Case) -> tuple[str, str]:
     if not errors(before):
         return "not found", ""
     rules = set(errors(before))
-    for _ in range(3):  # errors only, and those that come to light behind them
+    for _ in range(3):  # only errors, and those that appear once they are fixed
         result = fix(workspace, unsafe=True, wanted=lambda finding: finding.rule in rules, suggest=suggest)
         if rules.issuperset(errors(result.report)):
             break

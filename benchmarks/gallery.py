@@ -26,7 +26,7 @@ RUN = [sys.executable, "-c", "from preflight.cli import main; main()"]
 
 
 def printed(find: re.Match[str], files: Path) -> str:
-    """A find with what its command prints in a tree of the repository's files."""
+    """A finding with the output of its command in a tree of the repository's files."""
     words = shlex.split(find["command"])[1:]
     environment = {**os.environ, "PREFLIGHT_NO_CACHE": "1", "COLUMNS": "120"}
     ran = subprocess.run([*RUN, *words], cwd=files, env=environment, capture_output=True, text=True, check=False)

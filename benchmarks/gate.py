@@ -61,7 +61,7 @@ def memory(pid: int) -> dict[str, float]:
 
 
 def soak(number: int, clients: int, seconds: float, workers: int) -> None:
-    """Send so many submissions, or as many as fit in the time; print what came back and what memory did."""
+    """Send this number of submissions, or as many as fit in the time; print the replies and the memory use."""
     with tempfile.TemporaryDirectory() as folder:
         path, log = Path(folder) / "gate.sock", Path(folder) / "audit.jsonl"
         words = ["gate-serve", "--socket", str(path), "--audit", str(log), "--workers", str(workers), "--timeout", "5"]

@@ -30,8 +30,8 @@ RECORDED = {
     "tune_hunyuanLarge_389b_tp1_pp1_ep8_ptd": "2.0.0",
     "internlm3_8b_tp1_pp4_cp2_ptd": "2.0.0",
 }
-"""Baselines of MindSpeed-LLM whose figures were last written before it was built on Megatron 0.12.1, and the release
-they were written for; by the history of tests/pipeline. The others are of later ones."""
+"""Baselines of MindSpeed-LLM that were last updated before it was based on Megatron 0.12.1, each with its release,
+according to the history of tests/pipeline. The others are of later ones."""
 
 LAUNCHER = (
     "--nnodes",
@@ -46,7 +46,7 @@ LAUNCHER = (
 
 
 class Unit(NamedTuple):
-    """One pipeline stage of a measured run; bytes. estimate: of the peak, None with the reason where there is none."""
+    """One pipeline stage of a measured run; bytes. estimate: that of the peak, or None with the reason."""
 
     name: str
     args: dict[str, Any]
@@ -56,7 +56,7 @@ class Unit(NamedTuple):
     steady_estimate: float | None
     workspace: float
     why: str = ""
-    least: float = 0.0  # sum of the terms' low ends: what the low bound is a share of; of a range its low end
+    least: float = 0.0  # sum of the terms' low ends, of which the low bound is a share; the low end of a range
     most: float = 0.0  # the high end, of a range
 
     @property
@@ -137,7 +137,7 @@ def ascend(data: Path) -> list[Unit]:
 
 
 def _older(argv: list[str]) -> list[str]:
-    """Words with the names that options had before 2.2: the scripts were spelled anew since."""
+    """Words with the option names before 2.2; the scripts have been updated since."""
     names = {f"--{new}".replace("_", "-"): old.removeprefix("deprecated_") for old, (new, _) in RENAMED.items()}
     return [f"--{names[word]}".replace("_", "-") if word in names else word for word in argv]
 

@@ -50,8 +50,7 @@ from 2 GB and from 20 GB."""
 
 
 def worst(stages: list[Unit]) -> list[float]:
-    """Of each configuration: the error of the most that any of its stages is estimated to need,
-    against the most that one needed."""
+    """The error of each configuration: its largest estimated stage compared with its largest measured stage."""
     found: dict[str, list[Unit]] = {}
     for unit in stages:
         if unit.estimate is not None:
@@ -168,7 +167,7 @@ def show(units: list[Unit]) -> Iterator[str]:
 
 
 def main(folder: Path) -> int:
-    """Print everything; 2 where there is no data."""
+    """Print everything; returns 2 if there is no data."""
     if not (folder / "megatron-measured.jsonl").is_file():
         print(f"no measured runs in {folder}", file=sys.stderr)
         return 2

@@ -1,14 +1,14 @@
 """Mutants of rules, one change each.
 
-A declared check: a comparison turned round; an order made strict or not strict, where both sides are arguments (with a
-number, the number moves instead); a part of an `and` or `or` dropped; a number raised by one; a choice dropped from a
-list. A part that a condition uses in several places (a name of the rules' module) is one place in the source, so it
-changes in all of them.
+A declared check: a comparison inverted; an order made strict or not strict if both sides are arguments (with a number,
+the number changes instead); a part of an `and` or `or` dropped; a number raised by one; a choice dropped from a list. A
+part that a condition uses in several places (a name of the rules' module) is one place in the source, so it changes in
+all of them.
 
-A rule that is a function: the same, in the syntax tree of its module. Left alone, because no value of theirs is wrong:
-defaults of annotated fields; numbers from 50 on, which are lines of checks upstream, and where a finding points besides
-its message (`upstream=`, `key=`, `related=`, `layout=`: the tests against the catalogues look at those); where quoted
-text is cut (`text[:30]`), how alike a suggestion must be (`get_close_matches`), how much a cache holds.
+A rule that is a function: the same, in the syntax tree of its module. Not mutated, because no value of them is wrong:
+defaults of annotated fields; numbers from 50 on, which are lines of checks upstream, and the places of a finding
+(`upstream=`, `key=`, `related=`, `layout=`: the tests against the catalogues check those); the length of quoted text
+(`text[:30]`), the similarity of a suggestion (`get_close_matches`), and the size of a cache.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ SIGNS = {
 
 
 class Mutant(NamedTuple):
-    """One change: what kind, what it says now, the rule with it."""
+    """One change: its kind, its description, and the mutated rule."""
 
     kind: str
     text: str
@@ -128,7 +128,7 @@ class _Turn(ast.NodeTransformer):
         self.wanted, self.at, self.kind, self.line, self.text = wanted, -1, "", 0, ""
 
     def _here(self, kind: str, node: ast.expr, new: ast.expr) -> bool:
-        """Whether it is this place. new: what comes there; of a part, the part that goes."""
+        """Whether it is this place. new: the replacement; for a part, the dropped part."""
         self.at += 1
         if self.at == self.wanted:
             was, now = ast.unparse(node), ast.unparse(new)
@@ -177,8 +177,8 @@ class _Turn(ast.NodeTransformer):
 
 
 def of_module(module: ModuleType, ids: set[str]) -> Iterator[tuple[str, str, list[Rule]]]:
-    """Mutants of the functions of one module: kind, text, those of its rules anew that have the line (none where the
-    module does not even load)."""
+    """Mutants of the functions of one module: kind, text, and the reloaded rules that contain the line (none if the
+    module does not load)."""
     source = Path(str(module.__file__)).read_text(encoding="utf-8")
     for wanted in range(10_000):
         turn = _Turn(wanted)
@@ -200,7 +200,7 @@ def of_module(module: ModuleType, ids: set[str]) -> Iterator[tuple[str, str, lis
 
 
 def _of(module: ModuleType, tree: ast.Module, line: int) -> list[Rule]:
-    """The rules of a module that use what stands at a line."""
+    """The rules of a module that use the code at a line."""
     rules = [rule for rule in collect(module) if isinstance(rule, Rule)]
     here = next((node for node in tree.body if node.lineno <= line <= (node.end_lineno or line)), None)
     name = getattr(here, "name", "")

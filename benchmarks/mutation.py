@@ -1,14 +1,14 @@
 """Whether the fixtures would notice a wrong rule:
 `python benchmarks/mutation.py [--show K] [--only WORD] [--list FILE]`.
 
-Wrong rules are made in memory, one change each (mutants.py says which). A mutant is killed when it says something else
-than the rule on a run of the rule's own fixtures: tests/constraints/*.yaml, tests/edges/**, tests/rules/**; when an
-error speaks on an accepted run of Megatron's tables, which no error may touch; or when a function crashes on a run that
-every rule looks at. Only what the tests assert counts: that a declared check speaks or not, in tests/edges also that it
-is sure; of a function every word, and the fix and the place upstream where the fixture has them. A mutant of a declared
-check that no combination of values can tell from the original (equivalence.py) is no wrong rule and not counted.
+Wrong rules are created in memory, with one change each (listed in mutants.py). A mutant is killed if its result differs
+from that of the rule on a run of the rule's fixtures: tests/constraints/*.yaml, tests/edges/**, tests/rules/**; if it
+reports an error on an accepted run of Megatron's tables; or if it crashes on a run that every rule checks. Only
+assertions of the tests count: whether a declared check reports a finding, in tests/edges also whether it is certain;
+for a function every word, and the fix and the upstream location if the fixture has them. A mutant of a declared check
+that no combination of values can distinguish from the original (equivalence.py) is not a wrong rule and is not counted.
 
-`--list` writes the survivors as a page: benchmarks/mutation.md is made by `--list benchmarks/mutation.md`.
+`--list` writes the survivors as a page: `--list benchmarks/mutation.md` creates benchmarks/mutation.md.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from preflight.source.finding import Finding, Severity, Unverified
 
 
 def said(rule: Checkable, run: Run) -> object:
-    """What a rule says, as far as its fixture looks; an exception is an answer, too."""
+    """The output of a rule, as far as its fixture checks it; an exception is an output, too."""
     try:
         if not may_break(run.job, rule):
             return []
@@ -51,7 +51,7 @@ def said(rule: Checkable, run: Run) -> object:
 
 
 def spoke(rule: Checkable, run: Run) -> object:
-    """Whether a rule speaks, as far as its test looks; a crash is none."""
+    """Whether a rule reports a finding, as far as its test checks it; a crash is none."""
     try:
         found = next(iter(rule.check(run.job, run.options)), None) if may_break(run.job, rule) else None
     except Exception:
@@ -69,7 +69,7 @@ def killed(mutant: Checkable, rule: Checkable, runs: Runs) -> bool:
 
 
 class Tally:
-    """Mutants by where and kind: made, killed, the same as the original; and the survivors by rule."""
+    """Mutants by location and kind: created, killed, equivalent; and the survivors by rule."""
 
     def __init__(self) -> None:
         self.made: Counter[tuple[str, str]] = Counter()
@@ -104,7 +104,7 @@ class Tally:
 
 
 def measured(only: str) -> Tally:
-    """Every mutant of the rules whose id contains a word against the fixtures."""
+    """Run every mutant of the rules with a word in their id against the fixtures."""
     runs, tally = Runs(), Tally()
     functions: dict[str, list[Rule]] = defaultdict(list)
     for rule in RULES.values():

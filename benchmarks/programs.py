@@ -1,7 +1,7 @@
 """The cost of reading a program: `python benchmarks/programs.py CHECKOUT... [--runs N]`.
 
 CHECKOUT is a folder with Megatron-LM as it is checked out. Measures processor time of whole processes (user and system)
-as medians: a launch script beside no source, then the same in the checkout: the first check with an empty cache, one
+as medians: a launch script without source, then the same in the checkout: the first check with an empty cache, one
 with another learning rate, one with another number of nodes, one with another layout. The bars are 1,500 ms more than
 without source for the first check, and 100 ms for the others.
 """

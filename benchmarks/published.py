@@ -1,4 +1,4 @@
-"""Where published MindFormers layouts rank among those found:
+"""The rank of published MindFormers layouts among those found:
 `python benchmarks/published.py DATA [--every N] [--worst K]`.
 
 DATA holds corpus/mindformers and oracle/mindformers-published.jsonl. Each accepted training config is searched for the
@@ -35,7 +35,8 @@ LAYOUT = ("tensor", "pipeline", "context", "expert", "data", "virtual", "micro")
 
 
 class Rank(NamedTuple):
-    """What came out for a config: its rank among those that fit (0: not among them) and why not; time over the best."""
+    """The result for a config: its rank among those that fit (0: not among them) and the reason; its time relative to
+    the best."""
 
     path: str
     rank: int

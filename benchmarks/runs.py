@@ -35,8 +35,8 @@ NOTHING = Policy(chosen=lambda id, path: False)
 class Run(NamedTuple):
     """A run of a fixture.
 
-    sure: its test tells silent from unknown. fixed: it looks at the fixed text. heard: at messages only,
-    and placed: at the place upstream; offered: the fixes that it compares.
+    sure: its test distinguishes silent from unknown. fixed: it checks the fixed text. heard: it checks only messages;
+    placed: the upstream location; offered: the fixes that it compares.
     """
 
     job: Job
@@ -77,7 +77,7 @@ class Runs:
             yield (rule, shared), lambda case=case: map(Run, self._jobs(case))
 
     def _odd(self) -> Iterator[_Made]:
-        """Configs in which one setting holds what it never should: tests/hostile says that no rule crashes on them."""
+        """Configs in which one setting has an invalid value: tests/hostile verifies that no rule crashes on them."""
         near = import_module("odd")
 
         def make(name: str) -> Iterator[Run]:
@@ -128,7 +128,7 @@ _Made = tuple[tuple[str, ...], Callable[[], Iterable[Run]]]
 
 
 def _once(make: Callable[[], Iterable[Run]]) -> Callable[[], list[Run]]:
-    """A maker whose runs are made once, whoever asks."""
+    """A factory that creates its runs only once."""
     made: list[list[Run]] = []
 
     def runs() -> list[Run]:

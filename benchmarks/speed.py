@@ -1,13 +1,13 @@
 """How fast preflight is: `python benchmarks/speed.py [CORPUS] [--runs N] [--curve] [--check | --record speed.json]`.
 
 Measures CPU time of whole processes (user and system, children included) as medians, and prints ratios to `python -c
-pass` and to yamllint, which is run on the same files where it is installed. The rows "hook" are the command lines that
+pass` and to yamllint, which is run on the same files if it is installed. The rows "hook" are the command lines that
 pre-commit runs. Nothing is remembered from run to run but in the rows "again" (no file has changed) and "re-check" (one
-has). CORPUS is a folder of configs, with the MindFormers YAML below
-`mindformers/` and Megatron's below `megatron/`; without it 250 and 333 files are generated, which yamllint reads
-faster than published ones: the bars are about those. --check fails when a ratio is more than 25 % above the recorded
-one. Where valgrind is there, it also counts the instructions of works on one file, which a busy machine does not
-change: a ratio of these fails at 10 %, and the same ratio of times is then printed only.
+has). CORPUS is a folder of configs, with the MindFormers YAML below `mindformers/` and Megatron's below `megatron/`;
+without it 250 and 333 files are generated, which yamllint reads faster than published ones: the bars are about those.
+--check fails when a ratio is more than 25 % above the recorded one. If valgrind is installed, it also counts the
+instructions of tasks on one file, which do not depend on the load of the machine: their ratios fail at 10 %, and the
+ratios of times are then only printed.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
-# installed tools come with bytecode
+# installed tools include bytecode
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 COLD = {**ENVIRONMENT, "PREFLIGHT_NO_CACHE": "1"}
 ALLOWED, ALLOWED_INSTRUCTIONS = 1.25, 1.10
 COUNTED = ("version", "hook", "hook with target", "hook of fix", "one script", "yamllint one")
-"""Works whose instructions are counted: those on one file, as valgrind takes some forty times as long."""
+"""Tasks with counted instructions: those on one file, because valgrind is about forty times slower."""
 BARS = {
     "version / pass": 2.0,
     "hook / yamllint": 0.9,
@@ -47,11 +47,12 @@ BARS = {
 
 PREFLIGHT = [sys.executable, "-m", "preflight"]
 HOOK = ["--force-exclude", "--allow-unclaimed"]
-"""What the pre-commit hooks give beside the command and the paths; a test holds it against their entry lines."""
+"""The arguments of the pre-commit hooks besides the command and the paths; a test compares them with the entry
+lines."""
 
 
 class Work(NamedTuple):
-    """A process that is measured. before: what is done before each run of it."""
+    """A process that is measured. before: preparation before each run."""
 
     argv: list[str]
     runs: int
@@ -70,7 +71,7 @@ def once(work: Work) -> tuple[float, float]:
 
 
 def instructions(work: Work) -> float | None:
-    """Millions of instructions of a process, without its children; None where valgrind is not there or fails."""
+    """Millions of instructions of a process, without its children; None if valgrind is missing or fails."""
     if (valgrind := shutil.which("valgrind")) is None:
         return None
     work.before()
@@ -87,7 +88,7 @@ def instructions(work: Work) -> float | None:
 
 
 def by_instructions(works: dict[str, Work]) -> dict[str, float]:
-    """The ratios of works on one file, counted; nothing where they cannot be counted."""
+    """The instruction ratios of tasks on one file; nothing if they cannot be counted."""
     found = {name: instructions(works[name]) for name in COUNTED if name in works}
     counts = {name: count for name, count in found.items() if count is not None}
     for name, count in counts.items():
@@ -154,7 +155,7 @@ def _copy(path: Path, corpus: Path, folder: Path) -> str:
 
 
 def works(one: str, launch: str, mindformers: list[str], megatron: list[str], runs: int) -> dict[str, Work]:
-    """What is measured. one: a YAML of about 200 lines."""
+    """The measured tasks. one: a YAML file of about 200 lines."""
     few, fixed = max(3, runs // 3), f"{one}.fixed.yaml"
     every = [*PREFLIGHT, "check", *mindformers]
     found = {
@@ -194,7 +195,7 @@ def measure(
 
 
 def ratios(times: dict[str, float]) -> dict[str, float]:
-    """What is compared with what."""
+    """The compared pairs."""
     pairs = [
         *(("version", "pass"), ("one yaml", "pass"), ("one script", "hook"), ("hook with target", "hook")),
         *(("hook of fix", "hook"), ("250 yaml", "one yaml"), ("333 megatron", "250 yaml")),
@@ -266,7 +267,7 @@ def main() -> int:
         if name in before and value > before[name] * ALLOWED_INSTRUCTIONS:
             worse.append(f"{name} by instructions: {value:.3f}, recorded {before[name]:.3f}")
     if asked.record:
-        # what others take varies more
+        # the times of other tools vary more
         ours: dict[str, object] = {
             name: round(v, 3) for name, v in compared.items() if not name.endswith(("/ pass", "/ yamllint"))
         }

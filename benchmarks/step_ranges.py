@@ -1,10 +1,10 @@
 """Ranges of step times from residuals of published runs: `python benchmarks/step_ranges.py [--write]`.
 
-Each cause gets the two factors between which nine of ten measured times lie; every family of models weighs the same.
-A family is then left out in turn, the factors are learnt from the others, and it is counted how many of its runs lie
-inside: the ends of each cause are moved, both by one factor, to where as many do as are promised. What the software of
-another time takes (schemas/step_time_eras.json) is learnt before, without the family, too. --write: both files and
-the tables in docs/step-time.md.
+Each cause gets the two factors between which nine of ten measured times lie; every family of models weighs the same. A
+family is then left out in turn, the factors are fitted to the others, and the runs inside their ranges are counted:
+both ends of each cause are moved by one factor until the promised share is inside. The factors of older and newer
+software (schemas/step_time_eras.json) are also fitted without the family. --write: both files and the tables in
+docs/step-time.md.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ TIMES = ((0.0, 25.09), (25.1, 26.05), (26.06, 99.12))
 LAST = 99
 DIFFERS, SURELY = 0.05, 1.65
 LEAST_ALONE = 6
-"""What an era must differ by, and how many standard errors of its mean it must lie from none."""
+"""The minimum difference of an era, and its minimum distance from no difference in standard errors of its mean."""
 SOURCES = {
     25.09: "NVIDIA/dgxc-benchmarking v25.05.05, containers 25.04",
     26.05: "NVIDIA-NeMo/Megatron-Bridge docs/performance-summary.md, containers 25.11 to 26.04",
@@ -50,12 +50,12 @@ MARKS = ("<!-- ranges -->", "<!-- end of ranges -->")
 PROMISED = 0.90
 STEPS = [0.7 + 0.02 * n for n in range(116)]
 LEAST, LEAST_SPECIAL = 20, 8
-"""Runs that a kind of model on a device needs for a range of its own, and what is special about a run; with fewer, the
-range is that of the kind on any device: the largest of a few residuals is no twentieth of them."""
+"""The number of runs that a kind of model on a device, or a special feature, needs for a separate range; with fewer,
+the range is that of the kind on any device, because the largest of a few residuals is not a percentile."""
 
 
 class Software(NamedTuple):
-    """What decides which software a run has: its device, its kind of model, its container."""
+    """The facts that determine the software of a run: its device, its kind of model, its container."""
 
     device: str
     kind: str
@@ -63,8 +63,8 @@ class Software(NamedTuple):
 
 
 class Residual(NamedTuple):
-    """Measured over estimated seconds of a run, as a logarithm, with what may drive it. relief: the same logarithm of
-    what a good network would spare; stated: of what options without a term may add, where no era counts them."""
+    """Measured over estimated seconds of a run, as a logarithm, with its possible causes. relief: the logarithm of the
+    gain from a good network; stated: that of the possible effect of options without a term, if no era includes it."""
 
     family: str
     model: str
@@ -76,7 +76,7 @@ class Residual(NamedTuple):
 
 
 def every_row() -> Iterator[Row]:
-    """Every published run at hand, once."""
+    """Every available published run, once."""
     seen: set[tuple[str, float]] = set()
     for row in (*published_rows(), *unseen(), *unseen_scripts()):
         if row.group != "unseen-moe-bare" and (row.name, row.seconds) not in seen:
@@ -85,7 +85,7 @@ def every_row() -> Iterator[Row]:
 
 
 def residuals(rows: Iterable[Row]) -> Iterator[Residual]:
-    """Of every run, with software of any time."""
+    """The residuals of every run, with any software."""
     for row in rows:
         row = row._replace(where=row.where._replace(era=1.0))
         found = row.estimate()
@@ -102,8 +102,9 @@ def residuals(rows: Iterable[Row]) -> Iterator[Residual]:
 
 
 def learnt_eras(found: Iterable[Residual]) -> list[Era]:
-    """What containers of a time take, where their runs differ from the estimate: of mixtures of experts if it was
-    measured for two families of models, which are not alike as dense ones are, and of these from one by many runs."""
+    """The factors of containers with runs that differ from the estimate: for mixtures of experts if two families of
+    models were measured, because they differ more than dense ones; for dense models one family with many runs is
+    enough."""
     by: dict[tuple[str, str, tuple[float, float]], list[Residual]] = defaultdict(list)
     for one in found:
         if one.software is not None:
@@ -136,7 +137,7 @@ def in_their_eras(found: Iterable[Residual], eras: Sequence[Era]) -> list[Residu
 
 
 def published_rows() -> Iterator[Row]:
-    """Every timed row of the file that is at hand, with those that are judged apart."""
+    """Every timed row of the file that is available, with those that are evaluated separately."""
     for line in gzip.decompress(DATA.read_bytes()).decode().splitlines():
         row = json.loads(line)
         if row.get("oom"):
@@ -157,7 +158,7 @@ def published_rows() -> Iterator[Row]:
 
 
 def family_of(row: Row) -> str:
-    """What is left out together: a model at any size of run, or a sweep's model."""
+    """Runs that are left out together: a model at any run size, or the model of a sweep."""
     name = row.name.lower()
     if found := re.match(r"aa:(\d+b)", name):
         return f"A100 sweep, {found[1]}"
@@ -171,13 +172,13 @@ def family_of(row: Row) -> str:
 
 
 def model_of(row: Row) -> str:
-    """One model on one device: what a measured run of the user's own tells of."""
+    """One model on one device: the runs that a measured run of the user represents."""
     s = row.numbers
     return f"{row.where.device.name} {s.hidden} {sum(map(sum, s.stages))} {s.heads} {s.sequence} {row.how.recipe}"
 
 
 def quantile(pairs: Sequence[tuple[float, float]], share: float) -> float:
-    """Of values with weights."""
+    """The quantile of weighted values."""
     whole, sum_ = sum(weight for _, weight in pairs), 0.0
     for value, weight in sorted(pairs):
         sum_ += weight
@@ -187,7 +188,8 @@ def quantile(pairs: Sequence[tuple[float, float]], share: float) -> float:
 
 
 def ends(found: Sequence[Residual], wider: float) -> tuple[float, float]:
-    """Between which nine of ten residuals lie, each family of the same weight, both ends so many times as far off."""
+    """The ends between which nine of ten residuals are, with equal weight per family; both ends are moved by a
+    factor."""
     sizes: dict[str, int] = defaultdict(int)
     for one in found:
         sizes[one.family] += 1
@@ -206,7 +208,7 @@ def grouped(found: Iterable[Residual]) -> dict[str, list[Residual]]:
             by[kind].append(one)
             continue
         by["experts" if routed else "a dense model"].append(one)
-        # what is special shows where experts, whose range is wider, do not hide it
+        # special features are visible if the wider range of experts does not hide them
         for name in [kind] if routed or not special else special:
             by[name].append(one)
     return {
@@ -215,7 +217,7 @@ def grouped(found: Iterable[Residual]) -> dict[str, list[Residual]]:
 
 
 Widths = dict[str, float]
-"""By cause: how many times as far off as the residuals' the ends of its range are."""
+"""By cause: the distance of the ends of its range relative to that of the residuals."""
 
 
 def learnt(found: Iterable[Residual], widths: Widths) -> dict[str, tuple[float, float, int]]:
@@ -225,12 +227,13 @@ def learnt(found: Iterable[Residual], widths: Widths) -> dict[str, tuple[float, 
 
 
 Views = dict[str, tuple[list[Residual], list[Residual]]]
-"""Of each family: the residuals of the others, and its own, in eras that are learnt from the others."""
+"""For each family: the residuals of the others and its own, with eras fitted to the others."""
 
 
 def widths_of(found: Sequence[Residual]) -> Widths:
-    """The least with which the ranges of other families hold what is promised: of each kind of run by itself, then of
-    what is special about one beside its kind. A kind that needs more than `MOST` has too few families to tell."""
+    """The smallest factor with which the ranges of other families contain the promised share: for each kind of run
+    separately, then for special features in addition to the kind. A kind that needs more than `MOST` has too few
+    families to tell."""
     views = {name: view_without(found, name) for name in {one.family for one in found}}
     kinds = [name for name in grouped(found) if " on " in name or name in GENERAL]
     widths = {name: _width(name, views) for name in kinds}
@@ -245,7 +248,7 @@ MOST = 2.5
 
 
 def _width(cause: str, views: Views) -> float:
-    """Of a kind of run."""
+    """The factor of a kind of run."""
     pairs = [(grouped(others).get(cause), grouped_all(own).get(cause)) for others, own in views.values()]
     both = {str(at): (rest, left) for at, (rest, left) in enumerate(pairs) if rest and left}
     for wider in STEPS:
@@ -259,7 +262,7 @@ def _width(cause: str, views: Views) -> float:
 
 
 def _width_beside(cause: str, views: Views, widths: Widths) -> float:
-    """Of what is special about a run: what the range of its kind needs beside it."""
+    """The factor of a special feature: the widening in addition to the range of the kind."""
     for wider in (0.0, *STEPS):
         told = {}
         for name, (others, own) in views.items():
@@ -288,7 +291,7 @@ def view_without(found: Sequence[Residual], family: str) -> tuple[list[Residual]
 
 
 def inside(one: Residual, by: dict[str, tuple[float, float, int]]) -> bool:
-    """Whether a run lies in the range that its causes give it."""
+    """Whether a run is in the range of its causes."""
     kind, *special = one.causes
     general = "experts" if kind.startswith("experts") else "a dense model"
     rows = [by.get(kind) or by[general], *(by[name] for name in special if name in by)]
@@ -296,7 +299,7 @@ def inside(one: Residual, by: dict[str, tuple[float, float, int]]) -> bool:
 
 
 def left_out(found: Sequence[Residual], widths: Widths) -> dict[str, list[bool]]:
-    """Of each family: which of its runs lie in the ranges that were learnt without it, eras included."""
+    """For each family: its runs that are in the ranges fitted without it, including eras."""
     told: dict[str, list[bool]] = {}
     for name in sorted({one.family for one in found}):
         others, own = view_without(found, name)
@@ -312,7 +315,7 @@ def held(told: dict[str, list[bool]]) -> float:
 
 
 def after_a_measured_run(found: Sequence[Residual]) -> tuple[float, float, int]:
-    """What two runs of one model on one kind of device differ by, once one has been measured."""
+    """The difference between two runs of one model on one kind of device, once one has been measured."""
     by: dict[str, list[float]] = defaultdict(list)
     for one in found:
         if not one.model.endswith(STATED):
@@ -383,7 +386,7 @@ def _time(era: Era) -> str:
 
 
 def main(arguments: Iterable[str]) -> None:
-    """Print the ranges, and write them where that is asked."""
+    """Print the ranges, and write them if requested."""
     found = list(residuals(every_row()))
     eras = learnt_eras(found)
     widths = widths_of(found)

@@ -72,12 +72,12 @@ FITTED = {
 }
 # fmt: on
 PULL = 0.5
-"""What a constant costs that leaves its start by a factor e; as much as 50 % of error."""
+"""The penalty for a constant that differs from its start by a factor of e; equal to an error of 50 %."""
 MARKS = ("<!-- figures -->", "<!-- end of figures -->")
 
 
 class Row(NamedTuple):
-    """A measured run, read once. span: the seconds between which its range lies."""
+    """A measured run, read once. span: the ends of its range in seconds."""
 
     name: str
     group: str
@@ -98,7 +98,7 @@ class Row(NamedTuple):
 
 
 def rows() -> Iterator[Row]:
-    """The timed rows of the file that are at hand and have an estimate."""
+    """The timed rows of the file that are available and have an estimate."""
     for line in gzip.decompress(DATA.read_bytes()).decode().splitlines():
         row = json.loads(line)
         # rows of a family of their own are judged apart, not by these groups
@@ -168,7 +168,8 @@ def _span(plan: Plan, cluster: Cluster) -> tuple[float, float]:
 
 
 def unseen_scripts() -> Iterator[Row]:
-    """Scripts of MindSpeed-LLM's model pages that no constant was fitted on; none where the repository is not here."""
+    """Scripts of MindSpeed-LLM's model pages that no constant was fitted on; none if the repository is not
+    available."""
     for line in SCRIPTS.read_text(encoding="utf-8").splitlines():
         if line.startswith("#"):
             continue
@@ -217,7 +218,7 @@ def _group(row: Mapping[str, Any]) -> str:
 
 
 def _model(name: str) -> str:
-    """The family that a row belongs to: what is left out together."""
+    """The family of a row; families are left out as a whole."""
     found = re.search(r"aa:(\d+B)|nv:([A-Za-z]+)|(?:mf:(?:configs|research)|ms:?)[:/]?([a-z]+)", name)
     return next(part for part in found.groups() if part) if found else name
 
@@ -239,7 +240,7 @@ def held(found: Iterable[Row]) -> dict[str, float]:
 
 
 def sweeps(found: Iterable[Row], rates: Mapping[str, Rates] = RATES) -> dict[str, tuple[int, float, float, float]]:
-    """Of each sweep: runs, rank correlation, what the first choice takes against the best, mean error."""
+    """For each sweep: runs, rank correlation, the time of the first choice relative to the best, mean error."""
     by: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for row in found:
         if row.sweep:
@@ -260,7 +261,7 @@ def spearman(one: Sequence[float], other: Sequence[float]) -> float:
 
 
 def fitted(found: Sequence[Row], kind: str, start: Mapping[str, Rates] = RATES) -> Mapping[str, Rates]:
-    """Constants of one kind of device fitted by coordinate descent, with a pull to where they start."""
+    """Constants of one kind of device fitted by coordinate descent, with a penalty for leaving their start."""
     kinds = ("hopper", "blackwell", "blackwell-ultra") if kind == "nvidia" else (kind,)
     names = FITTED[kind]
     factors = dict.fromkeys(names, 1.0)
@@ -291,7 +292,7 @@ def _descend(factors: dict[str, float], cost: Callable[[Mapping[str, float]], fl
 
 
 def held_out(found: Sequence[Row]) -> Iterator[tuple[str, str, int, float, float]]:
-    """Of each family: kind of device, runs, mean absolute error with constants fitted without it, and with all."""
+    """For each family: kind of device, runs, mean absolute error with constants fitted without it, and with all."""
     for kind in FITTED:
         own = [row for row in found if row.model and _kind(row) == kind]
         for model in sorted({row.model for row in own}):
@@ -307,7 +308,7 @@ _TYPICAL = {
     "matmul": 0.75, "attention": 0.5, "attention_back": 0.35, "memory": 0.6, "gap": 1e-4, "routed_gap": 7e-4,
 }  # fmt: skip
 PRIOR = {name: rates._replace(**_TYPICAL) for name, rates in RATES.items()}
-"""Where a fit starts that must not know the constants in use."""
+"""The start of a fit that is independent of the constants in use."""
 
 
 def _kind(row: Row) -> str:
@@ -343,7 +344,7 @@ def page(found: Sequence[Row], fit: bool) -> str:
 
 
 def causes(found: Sequence[Row]) -> Iterator[str]:
-    """Errors on rows of NVIDIA's devices by what may be their cause."""
+    """Errors on rows of NVIDIA devices by possible cause."""
     yield "| NVIDIA's rows, fitted on or not | runs | mean absolute error | mean error |"
     yield "| --- | --- | --- | --- |"
     by: dict[str, list[float]] = defaultdict(list)
@@ -357,7 +358,7 @@ def causes(found: Sequence[Row]) -> Iterator[str]:
 
 
 def _traits_of(row: Row) -> Iterator[str]:
-    """What tells a row from others: model, precision, graphs, experts' exchange, container."""
+    """The properties that distinguish a row: model, precision, graphs, experts' exchange, container."""
     t, s = row.how, row.numbers
     yield f"precision: {t.recipe or '16 bits'}, {'experts' if s.experts else 'dense'}"
     if s.experts is None:
@@ -385,13 +386,13 @@ def containers() -> Iterator[str]:
 
 
 def residuals(found: Iterable[Row], most: int = 12) -> str:
-    """The largest errors, for the hand-written reasons beside them."""
+    """The largest errors, next to their hand-written reasons."""
     pairs = sorted(((row.estimate() / row.seconds - 1, row.name) for row in found), key=lambda pair: -abs(pair[0]))
     return "".join(f"{error:+.0%} {name}\n" for error, name in pairs[:most])
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Print the figures, and write them where that is asked."""
+    """Print the figures, and write them if requested."""
     found = list(rows())
     text = page([*found, *further(), *unseen(), *unseen_scripts()], "--fit" in arguments)
     print(text + "\n" + residuals(found))

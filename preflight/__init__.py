@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:  # typing, types and importlib take longer than to print the version
+if TYPE_CHECKING:  # importing typing, types and importlib takes longer than printing the version
     from types import ModuleType
     from typing import Any
 else:
@@ -53,7 +53,7 @@ _MOVED = {
     "search": "layouts",
     "value": "run.value",
 }
-"""Modules that plugins of 0.1 import, and where their names live now; they go in 0.3."""
+"""Modules that plugins of 0.1 import, and the present modules of their names; to be removed in 0.3."""
 
 __all__ = sorted([*_HOMES, "__version__"])
 
@@ -108,7 +108,7 @@ class _Package(ModuleType):
 
 class _MovedModules:
     """Finds the modules of `_MOVED` under their old names, with a warning.
-    Asked only for names that nothing else finds."""
+    Called only for names that nothing else finds."""
 
     @classmethod
     def find_spec(cls, name: str, path: object = None, target: object = None) -> Any:

@@ -6,12 +6,12 @@ import sys
 
 def _leave_folder() -> None:
     """Remove the working directory, which Python puts first for `-m`, from the path: modules there are not part of
-    preflight. What Python imports before this line may still come from there; `python -I -m preflight` and the console
-    script import nothing from it.
+    preflight. Modules that Python imports before this line may still come from there; `python -I -m preflight` and the
+    console script import nothing from it.
     """
     try:
         here = os.getcwd()
-    except FileNotFoundError:  # it is deleted
+    except FileNotFoundError:  # the working directory was deleted
         here = ""
     own = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     if sys.path and sys.path[0] in ("", here) and (not here or os.path.realpath(here) != os.path.realpath(own)):

@@ -86,7 +86,7 @@ def check(
     """Check config files. Raises InputError for a file that cannot be read.
 
     program: the source that runs, a checkout or an environment. machine: versions of packages where it will run.
-    select: rules to run, all where none is given.
+    select: the rules to run; all if none is given.
     """
     names = [paths] if isinstance(paths, (str, PathLike)) else list(paths)
     sources = [Source.read(Path(name), str(name)) for name in names]
@@ -99,7 +99,7 @@ def check(
 
 
 def _told(report: Report, source: Source, asked: Policy) -> Report:
-    """A report of one source; where that is a script that bash refuses, with the place."""
+    """A report of one source; for a script that bash refuses, with the place."""
     from preflight.checking.failure import with_refused_scripts
 
     return with_refused_scripts(report, (source,), asked.wants)
@@ -139,7 +139,7 @@ def check_text(
 def unreadable(source: Source, error: InputError, target: str | Target | None = None) -> Report:
     """The report of a text that cannot be parsed: one error at the place,
     and where the target's framework makes the same check."""
-    known = 0 < error.line <= len(source.starts)  # a parser may point behind the last line
+    known = 0 < error.line <= len(source.starts)  # a parser may point beyond the last line
     at = source.offset(error.line, error.column) if known else len(source.text) if error.line else 0
     wanted = Target.parse(target) if isinstance(target, str) else target
     tellers = (
@@ -167,7 +167,7 @@ def check_command(
     machine: Mapping[str, str] | None = None,
     select: Iterable[str] = (),
 ) -> Report:
-    """Check a command given as a list of words: an entry script and its flags, with or without its launcher. program,
+    """Check a command given as a list of words: an entry script and its flags, with or without a launcher. program,
     machine, select: as for check."""
     from preflight.loaders.command import load_command
 
@@ -196,7 +196,7 @@ def diff(
 
 
 def estimate_memory(plan: Plan, device: Device | str | None = None) -> MemoryEstimate:
-    """Memory per pipeline stage of a plan. Raises InputError for a device name that is not known."""
+    """Memory per pipeline stage of a plan. Raises InputError for an unknown device name."""
     if isinstance(device, str):
         verify_facts(Facts(device=device), installed())
         device = find_device(installed().devices, device)
@@ -204,7 +204,7 @@ def estimate_memory(plan: Plan, device: Device | str | None = None) -> MemoryEst
 
 
 def estimate_step_time(job: Job) -> StepTimeEstimate:
-    """Seconds of a training step of a job, with its terms; `.seconds` is None if `.unknown` has the reason."""
+    """Seconds of a training step of a job, with its terms; if `.seconds` is None, `.unknown` gives the reason."""
     from preflight.steptime import estimate
 
     return estimate(job.plan, job.cluster)

@@ -89,10 +89,10 @@ DataFault = Literal[
 
 
 class DataFile(NamedTuple):
-    """A data set that a run names. argument: which argument names it; path: its location.
+    """A data set that a run names. argument: the argument that names it; path: its location.
 
-    fault: what is wrong with it, "" for a sound one, "unread" where that is not known, for the reason `because`.
-    dtype, sequences, documents, tokens, needed: as its index states. size: bytes of its tokens on disk.
+    fault: its fault, "" if it is valid, "unread" if that is unknown; `because` gives the reason.
+    dtype, sequences, documents, tokens, needed: as stated in its index. size: bytes of its tokens on disk.
     """
 
     name: str
@@ -134,12 +134,12 @@ CheckpointFault = Literal["", "unread", "missing", "no-tracker", "tracker", "no-
 
 
 class Checkpoint(NamedTuple):
-    """A checkpoint that a run loads. argument: which argument names it; path: its location.
+    """A checkpoint that a run loads. argument: the argument that names it; path: its location.
 
-    fault: what is wrong with it, "" for a sound one, "unread" where that is not known, for the reason `because`.
+    fault: its fault, "" if it is valid, "unread" if that is unknown; `because` gives the reason.
     step: the folder of the iteration that is loaded. kind: its format, as Megatron calls it. iteration: 0 of a release.
-    arguments: those of the run that saved it, () where they are not known. sharding: how the optimizer's state is cut.
-    shapes: those of the network's tensors by name, `*` for the number of a layer; () where they are not known.
+    arguments: those of the run that saved it, () if they are unknown. sharding: how the optimizer's state is split.
+    shapes: those of the network's tensors by name, `*` for the number of a layer; () if they are unknown.
     """
 
     name: str
@@ -218,7 +218,8 @@ class Site(NamedTuple):
 
 
 AT_SITE = "(site)"
-"""Instead of an argument: rules that read it are skipped for a run that is not examined on this machine."""
+"""A marker used instead of an argument: rules that read it are skipped for a run that is not examined on this
+machine."""
 BY_SCRIPT = "(script)"
 """The same for a run that no script starts."""
 OF_ENVIRONMENT = "(environment)"
@@ -289,7 +290,7 @@ class Job:
 
     @property
     def start(self) -> Span:
-        """The place of faults that belong nowhere in particular."""
+        """The place for faults without a specific location."""
         return self.documents[0].start
 
     def place(self, *values: Value | None) -> Span:

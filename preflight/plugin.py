@@ -1,4 +1,4 @@
-"""What plugins import besides the public names of `preflight`:
+"""The names that plugins import besides the public names of `preflight`:
 the parts of a dialect, of a front end, and of a rule that reads documents.
 
 These names keep their meaning until the next major version. Their former modules still provide them, with a warning,
@@ -19,7 +19,7 @@ from preflight.run.value import Origin, Value, default, derived, known, unknown
 from preflight.source.finding import Kind
 from preflight.source.hints import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # few plugins have a front end, and what reads one is large
+if TYPE_CHECKING:  # few plugins have a front end, and its reader is large
     from preflight.frontends.claims import FrontEndDialect as FrontEndDialect
     from preflight.frontends.option_commands import Flag as Flag
     from preflight.frontends.option_commands import FrontEnd as FrontEnd
@@ -31,7 +31,7 @@ _OF_FRONT_ENDS = {
     "FrontEndDialect": "claims",
     **dict.fromkeys(("FrontEnd", "Flag", "Run", "derives", "read_options"), "option_commands"),
 }
-"""The parts of a front end, and where they live in `preflight.frontends`."""
+"""The parts of a front end, and their modules in `preflight.frontends`."""
 
 __all__ = [
     "Arguments",

@@ -34,13 +34,12 @@ from preflight.source.writing import write_file
 class Case:
     """One case of a fixture file.
 
-    text: the config, named `file`; or command: a list of words, or a string split as a shell would. found: what
-    `preflight check --output-format concise` prints about the rules under test; "" when they are silent. fixed: the
-    text after `preflight fix --unsafe` with the first way out chosen where it is only offered; left out: not compared.
-    unknown: what could not be verified, a line `because [rule]` each; a case with this key is an *unknown* case. rules:
-    ids to compare, where they do not follow from the file's name. files: other files next to the config; of bytes with
-    !!binary. site: what the run names is looked at where it is, as with --site; python, inventory: next to the config,
-    as with these options.
+    text: the config, named `file`; or command: a list of words, or a string split as a shell would. found: the output
+    of `preflight check --output-format concise` about the rules under test; "" if there is none. fixed: the text after
+    `preflight fix --unsafe`, choosing the first fix if it is only offered; if omitted, it is not compared. unknown:
+    unverified checks, one line `because [rule]` each; a case with this key is an *unknown* case. rules: ids to compare,
+    if they differ from the file's name. files: other files next to the config; of bytes with !!binary. site: the files
+    that the run names are examined, as with --site; python, inventory: next to the config, as with these options.
     """
 
     name: str
@@ -93,14 +92,14 @@ class Case:
         return self.workspace(folder, plugins, policy).check()
 
     def verify(self, folder: Path, rules: Collection[str] = (), plugins: Plugins | None = None) -> None:
-        """Raises AssertionError, with a diff, where findings, unknowns or the fixed text differ. rules: ids to
+        """Raises AssertionError, with a diff, if findings, unknowns or the fixed text differ. rules: ids to
         compare."""
         for name, actual in self.outcome(folder, rules, plugins).items():
             if (expected := getattr(self, name)) is not None:
                 _same(name, expected, actual)
 
     def outcome(self, folder: Path, rules: Collection[str] = (), plugins: Plugins | None = None) -> dict[str, str]:
-        """What really comes out, by the names `found`, `unknown`, `fixed` (where the case asks for it).
+        """The actual results as `found`, `unknown` and `fixed` (if the case has it).
 
         Raises AssertionError for a crash, a text that no dialect claims, a fix that is not final or causes a new error.
         """
@@ -145,10 +144,10 @@ class Case:
 def assert_trains(
     *patterns: str, world_size: int | None = None, device: str | None = None, target: str | None = None
 ) -> None:
-    """Raises AssertionError, with the findings, where preflight finds an error in a file that a pattern matches.
+    """Raises AssertionError, with the findings, if preflight finds an error in a file that a pattern matches.
 
-    patterns: paths, with * and ** as in glob, from the working directory. What matches no file, or no training config,
-    is an error as well: such a test would hold nothing.
+    patterns: paths, with * and ** as in glob, from the working directory. A pattern that matches no file, or no
+    training config, is an error as well: such a test would assert nothing.
     """
     import glob
 
@@ -170,7 +169,7 @@ def assert_trains(
 
 
 def load(path: str | Path) -> list[Case]:
-    """The cases of a fixture file. Raises ValueError for a key that no case has."""
+    """The cases of a fixture file. Raises ValueError for an unknown key."""
     import yaml
 
     path = Path(path)
@@ -182,7 +181,7 @@ def load(path: str | Path) -> list[Case]:
                 close = difflib.get_close_matches(str(key), names, 1)
                 raise ValueError(
                     f"{path}: a case has no key {key!r}"
-                    + (f"; did you mean {close[0]!r}?" if close else f"; it has {', '.join(names)}")
+                    + (f"; did you mean {close[0]!r}?" if close else f"; its fields are {', '.join(names)}")
                 )
         lists = {key: tuple(map(str, value)) for key, value in item.items() if isinstance(value, list)}
         cases.append(Case(**{**item, **lists, "origin": path.stem}))

@@ -16,7 +16,8 @@ COUNT_UPSTREAM = {
     "pynative": "mindformers/pynative/distributed/parallel_dims.py:127",
 }
 COUNT_FEWER = {**COUNT_UPSTREAM, "pynative": "mindformers/pynative/trainer/trainer.py:575"}
-"""Where a run with fewer devices than one replica needs is refused; an indivisible larger number is refused later."""
+"""The place where a run with fewer devices than one replica needs is refused; an indivisible larger number is refused
+later."""
 
 MOST_NODES = 32
 """If more nodes than this are needed, the layout was probably written for a different machine."""
@@ -157,15 +158,15 @@ def _largest_first(sizes: tuple[Value, ...]) -> list[Value]:
 
 @rule(id="devices-missing", severity=Severity.ERROR)
 def devices_missing(job: Job) -> Iterator[Finding]:
-    """The run asks for more devices than there are.
+    """The run requests more devices than are available.
 
     ## What it does
-    Compares the devices that a front end asks for in its own keys (`trainer.nnodes` x `trainer.n_gpus_per_node`,
+    Compares the devices that a front end requests in its own keys (`trainer.nnodes` x `trainer.n_gpus_per_node`,
     `--actor-num-nodes` x `--actor-num-gpus-per-node`, `cluster.num_nodes` x `cluster.gpus_per_node`) with the
     stated number (`--world-size`).
 
     ## Why is this bad?
-    Ray places the workers of a run together. verl refuses a run that asks for more devices than are available; other
+    Ray places the workers of a run together. verl refuses a run that requests more devices than are available; other
     front ends wait for devices that never become available.
 
     ## Example
@@ -190,18 +191,20 @@ def devices_missing(job: Job) -> Iterator[Finding]:
         return
     if asked.raw > there.raw:
         yield Finding(
-            Message("the run asks for {asked} devices, and there are {there}", asked=asked.raw, there=there.raw),
+            Message(
+                "the run requests {asked} devices, but only {there} are available", asked=asked.raw, there=there.raw
+            ),
             span=job.place(asked),
         )
 
 
-NODES_MISSING_FEWER = "the run asks for {wanted:,} nodes with {each} devices, the scheduler lists {there:,}"
-SMALLER = "the run asks for {each} devices on a node, the scheduler lists {most} at most"
+NODES_MISSING_FEWER = "the run requests {wanted:,} nodes with {each} devices, but the scheduler lists {there:,}"
+SMALLER = "the run requests {each} devices per node, but the scheduler lists at most {most}"
 
 
 @rule(id="nodes-missing", severity=Severity.NOTE, reads=("(site)",))
 def nodes_missing(job: Job) -> Iterator[Finding | Unverified]:
-    """The cluster does not have the nodes that the run asks for.
+    """The cluster does not have the nodes that the run requests.
 
     ## What it does
     With `--site --inventory FILE`, or `--site=slurm`, compares the number of nodes, and the number of devices on each
@@ -224,7 +227,7 @@ def nodes_missing(job: Job) -> Iterator[Finding | Unverified]:
     if not any(group.devices for group in groups):
         return
     if (each := known(job.cluster.per_node)) is None:
-        yield Unverified("the number of devices on a node is not known")
+        yield Unverified("the number of devices per node is unknown")
         return
     most = max(group.devices for group in groups)
     there = sum(group.number for group in groups if group.devices >= each[0])
@@ -243,8 +246,8 @@ def world_sizes_disagree(job: Job) -> Iterator[Finding]:
     """Two places state different numbers of devices.
 
     ## What it does
-    Compares the number of processes that the launcher starts with the devices that the job asks for (`#SBATCH` lines, the
-    options of srun).
+    Compares the number of processes that the launcher starts with the devices that the job requests (`#SBATCH` lines,
+    the options of srun).
 
     ## Why is this bad?
     If there are more processes than devices, some cannot start. If there are fewer, some of the devices that the job
@@ -306,11 +309,11 @@ def expert_grid(job: Job) -> Iterator[Finding | Unverified]:
     """The expert layout does not fit the number of devices.
 
     ## What it does
-    Megatron lays experts out on a separate grid: the number of devices must be a multiple of
-    `expert tensor * expert * pipeline`, times the number of additional weight shards if expert weights are sharded
-    further. Expert tensor parallelism defaults to the tensor-parallel size; context parallelism is not a factor. The
-    devices of an encoder with separate pipeline stages do not count. If the expert-parallel size does not divide the
-    experts either, `experts-not-divisible` reports it instead.
+    Megatron lays experts out on a separate grid: the number of devices must be a multiple of `expert tensor * expert *
+    pipeline`, times the number of additional weight shards if expert weights are sharded further. Expert tensor
+    parallelism defaults to the tensor-parallel size; context parallelism is not a factor. The devices of an encoder
+    with separate pipeline stages do not count. If the experts are not divisible by the expert-parallel size either,
+    `experts-not-divisible` reports it instead.
 
     ## Why is this bad?
     The expert process groups cannot be created, and every rank fails at start-up with a message about the decoder world

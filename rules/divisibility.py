@@ -13,7 +13,7 @@ BATCH_UPSTREAM = {
 
 
 CALCULATOR = "megatron/core/num_microbatches_calculator.py:381"
-"""Where Megatron 0.20 refuses a global batch while the separate batch size for evaluation is divisible."""
+"""The place where Megatron 0.20 refuses a global batch although the separate evaluation batch is divisible."""
 
 ROUND = 32
 """Global batches that were chosen on purpose, rather than mistyped, are multiples of this."""

@@ -209,7 +209,7 @@ def package_not_listed(job: Job) -> Iterator[Finding]:
 
 OWN = {"megatron-core": "megatron", "mindformers": "mindformers"}
 PACKAGE_OF_OTHER_RELEASE_OTHER = (
-    "the job's interpreter has {package} {version}, the run is read for {framework} {release}"
+    "the job's interpreter has {package} {version}, but the run is read as {framework} {release}"
 )
 
 
@@ -282,7 +282,7 @@ def undescribed_release(job: Job) -> Iterator[Finding]:
         return
     known = next(one.targets for one in FRONT_ENDS if one.name == job.target.framework)
     message = Message(
-        "{asked} is not described; it is checked as {target}, and described are {releases:and}",
+        "{asked} is not described; it is checked as {target} (described: {releases:and})",
         asked=str(job.asked),
         target=str(job.target),
         releases=tuple(sorted((one.version for one in known), key=numbers)),

@@ -7,8 +7,8 @@ from preflight.memory.parameters import model
 from preflight.memory.shape import Missing, shape
 
 MISSING = {
-    "missing": "{path} is not there (looked for on {host})",
-    "no-files": "{path} has none of the files of a tokenizer",
+    "missing": "{path} does not exist (checked on {host})",
+    "no-files": "{path} contains no tokenizer files",
 }
 
 
@@ -46,7 +46,7 @@ def path_missing(job: Job) -> Iterator[Finding | Unverified]:
 
 
 CLOSED = {
-    "no-right": "{name} cannot be written: you have no right to write to {path}",
+    "no-right": "{name} cannot be written: you have no write permission for {path}",
     "no-folder": "{name} cannot be written: {path} is not a folder",
 }
 
@@ -83,8 +83,8 @@ def save_folder_closed(job: Job) -> Iterator[Finding | Unverified]:
 GIB = 1 << 30
 STATE = 12
 """Bytes per parameter for the main copy and Adam's two states, with 32 bits each."""
-ONE = "a checkpoint has about {size:,.0f} GiB, {free:,.1f} GiB are free at {path}"
-ALL = "the {count:,} checkpoints that the run keeps have about {size:,.0f} GiB, {free:,.1f} GiB are free at {path}"
+ONE = "a checkpoint has about {size:,.0f} GiB, but only {free:,.1f} GiB are free at {path}"
+ALL = "the {count:,} checkpoints that the run keeps have about {size:,.0f} GiB, but only {free:,.1f} GiB are free at {path}"
 
 
 @rule(id="save-folder-too-small", severity=Severity.WARNING, reads=("(site)",))
@@ -116,7 +116,7 @@ def save_folder_too_small(job: Job) -> Iterator[Finding | Unverified]:
     try:
         parameters = model(shape(job.plan))
     except (Missing, ArithmeticError, ValueError, TypeError, IndexError):
-        yield Unverified("the number of parameters is not known")
+        yield Unverified("the number of parameters is unknown")
         return
     left_out = get("no_save_optim")
     state = STATE if job.plan.optimizer.name.raw == "adam" and left_out.known and not left_out.raw else 0

@@ -95,7 +95,7 @@ def launcher_per_task(job: Job) -> Iterator[Finding]:
 
 @rule(id="launcher-on-one-node", severity=Severity.WARNING, noticed=True)
 def launcher_on_one_node(job: Job) -> Iterator[Finding]:
-    """A batch job of several nodes starts torchrun on one of them only.
+    """A batch job of several nodes starts torchrun on only one of them.
 
     ## What it does
     Finds `torchrun` with `--nnodes` greater than 1 in a batch script whose `#SBATCH` lines request several nodes, if

@@ -43,7 +43,7 @@ def predicted_oom(job: Job) -> Iterator[Finding | Unverified]:
     Megatron-LM d98e8a6, megatron/training/theoretical_memory_usage.py; terms as printed by `preflight memory`
     """
     if (budget := job.cluster.budget) is None:
-        yield Unverified(Reason("the device is not known", Needed.DEVICE))
+        yield Unverified(Reason("the device is unknown", Needed.DEVICE))
         return
     estimate = job.memory
     worst = estimate.worst
@@ -106,7 +106,7 @@ TRAITS = {
     "head_dim": ("heads of width {size}", "heads of width {size}"),
     "gated": ("a gated MLP", "an MLP without a gate"),
 }
-"""What a trait is called if a model has it, and if it does not."""
+"""The words for a trait that a model has, and for one that it does not have."""
 MOST_TRAITS = 2
 """If more traits differ, it is a different network of the same sizes."""
 LEAST = 4

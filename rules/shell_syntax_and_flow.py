@@ -126,8 +126,8 @@ def carriage_return(job: Job) -> Iterator[Finding]:
     """The lines of a script end in CRLF.
 
     ## What it does
-    Finds carriage returns at the ends of lines, if they change what is run. They have no effect in a comment, or on an
-    empty line of a script that continues after a failed command.
+    Finds carriage returns at the ends of lines, if they change the executed commands. They have no effect in a comment,
+    or on an empty line of a script that continues after a failed command.
 
     ## Why is this bad?
     bash treats the carriage return as part of the last word: `\\` no longer continues a line, numbers are no longer

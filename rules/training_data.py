@@ -34,7 +34,7 @@ def data_cut_off(job: Job) -> Iterator[Finding]:
         message = Message("{path}.bin is empty", path=file.path)
         if file.fault == "short":
             message = Message(
-                "{path}.bin has {size:,} bytes, its index counts {needed:,}: reading the last {lost:,} ends the run",
+                "{path}.bin has {size:,} bytes, but its index expects {needed:,}: reading the last {lost:,} ends the run",
                 path=file.path,
                 size=file.size,
                 needed=file.needed,
@@ -45,10 +45,10 @@ def data_cut_off(job: Job) -> Iterator[Finding]:
 
 BROKEN = {
     "header": "{path}.idx is not a data index: {because}",
-    "version": "{path}.idx is of a version that the loader refuses: {because}",
-    "type": "{path}.idx names a type that the loader does not have: {because}",
-    "cut-off": "{path}.idx is cut off: {because}",
-    "documents": "{path}.idx is not whole: {because}",
+    "version": "{path}.idx has a version that the loader refuses: {because}",
+    "type": "{path}.idx uses a type that the loader does not support: {because}",
+    "cut-off": "{path}.idx is truncated: {because}",
+    "documents": "{path}.idx is incomplete: {because}",
 }
 
 
@@ -81,9 +81,9 @@ def data_index_broken(job: Job) -> Iterator[Finding]:
 
 
 MISSING = {
-    "missing": "{path}.idx is not there (looked for on {host})",
-    "no-tokens": "{path}.idx is there, and {path}.bin is not (looked for on {host})",
-    "no-list": "{path} is not there (looked for on {host})",
+    "missing": "{path}.idx does not exist (checked on {host})",
+    "no-tokens": "{path}.idx exists, but {path}.bin does not (checked on {host})",
+    "no-list": "{path} does not exist (checked on {host})",
 }
 
 
@@ -150,19 +150,20 @@ def data_of_other_vocabulary(job: Job) -> Iterator[Finding | Unverified]:
     files = job.site.data if job.site is not None else ()
     for file in files:
         if file.dtype in NO_IDS:
-            message = Message("{path}.idx holds {dtype}, which cannot be token ids", path=file.path, dtype=file.dtype)
+            message = Message(
+                "{path}.idx contains {dtype}, which cannot be token ids", path=file.path, dtype=file.dtype
+            )
             yield Finding(message, job.place(job.arguments.given(file.argument)))
     narrow = [file for file in files if file.dtype in ("uint16", "int16")]
     if not narrow:
         return
     if (found := known(job.plan.model.vocab)) is None:
-        yield Unverified(Reason("the size of the vocabulary is not known", Needed.VOCABULARY))
+        yield Unverified(Reason("the vocabulary size is unknown", Needed.VOCABULARY))
         return
     for file in narrow:
         if found[0] > ROWS:
             message = Message(
-                "{path}.idx holds {dtype}, {ids:,} ids at most, the vocabulary has {vocabulary:,}: it was made with "
-                "another tokenizer",
+                "{path}.idx contains {dtype} with at most {ids:,} ids, but the vocabulary has {vocabulary:,}: it was created with another tokenizer",
                 path=file.path,
                 dtype=file.dtype,
                 ids=IDS,
@@ -250,7 +251,7 @@ def data_runs_out(job: Job) -> Iterator[Finding | Unverified]:
     there = sum(draw.length for draw in once)
     if there < wanted:
         message = Message(
-            "the run trains on {wanted:,} samples, one pass over its {count} data sets has {there:,}: data sets "
+            "the run trains on {wanted:,} samples, but one pass over its {count} data sets has {there:,}: data sets "
             "without weights are not repeated",
             wanted=wanted,
             count=len(once),
@@ -259,14 +260,8 @@ def data_runs_out(job: Job) -> Iterator[Finding | Unverified]:
         yield Finding(message, job.place(job.arguments.given(once[0].argument)))
 
 
-ENDLESS = (
-    "the {split} split of {name} has no tokens ({sequences:,} sequences in all): the loader looks for its samples "
-    "without end"
-)
-REFUSED = (
-    "the {split} split of {name} has not one sample ({sequences:,} sequences in all): a blend without weights refuses "
-    "such a part"
-)
+ENDLESS = "the {split} split of {name} has no tokens ({sequences:,} sequences in all): the loader searches for its samples forever"
+REFUSED = "the {split} split of {name} has no samples ({sequences:,} sequences in all): a blend without weights refuses such a part"
 
 
 @rule(id="data-split-empty", severity=Severity.ERROR, reads=("(site)",))

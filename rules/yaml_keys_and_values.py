@@ -67,11 +67,11 @@ def float_as_string(job: Job) -> Iterator[Finding]:
             name = key[-1] if entry is not None else Message("an entry of {within}", within=within)
             number, *others = spellings(text)
             message = Message(
-                "{name} is the text {text!r}, not a number; write {number}", name=name, text=text, number=number
+                "{name} is the string {text!r}, not a number; write {number}", name=name, text=text, number=number
             )
             if others:
                 message = Message(
-                    "{name} is the text {text!r}, not a number: the exponent needs a sign; write {number} or {other}",
+                    "{name} is the string {text!r}, not a number: the exponent needs a sign; write {number} or {other}",
                     name=name,
                     text=text,
                     number=number,
@@ -135,7 +135,7 @@ def _of(job: Job, document: Document) -> Iterator[Finding]:
                 else None
             )
             message = Message(
-                "{name} is the text {shown}, which counts as true; did you mean {meant}?",
+                "{name} is the string {shown}, which counts as true; did you mean {meant}?",
                 name=key[-1],
                 shown=shown,
                 meant=meant,
@@ -244,7 +244,7 @@ def _unused(found: list[Stray]) -> Iterator[Finding]:
 
 def _finding(stray: Stray, *, fixable: bool) -> Finding:
     name, weight = stray.key[-1], Severity(stray.weight)
-    ignored = "no loader takes it" if stray.where.endswith("data_loader") else "it is silently ignored"
+    ignored = "no loader accepts it" if stray.where.endswith("data_loader") else "it is silently ignored"
     fate = "the framework refuses it" if weight is Severity.ERROR else ignored
     hint = Message("; did you mean {near!r}?", near=stray.near) if stray.near else ""
     slip = len(stray.near) - len(name) if isinstance(name, str) else 0
@@ -299,9 +299,9 @@ def duplicate_key(job: Job) -> Iterator[Finding]:
     for document in job.documents:
         for problem in document.problems:
             if problem.kind == "duplicate-key":
-                related = tuple(Related(span, "the one that counts") for span in problem.related)
+                related = tuple(Related(span, "the one that takes effect") for span in problem.related)
                 gone = (Edit("remove", (), span=problem.span),)
-                fix = Fix("remove the one that does not count", gone, Safety.SAFE, offered=not problem.harmless)
+                fix = Fix("remove the one without effect", gone, Safety.SAFE, offered=not problem.harmless)
                 yield Finding(
                     problem.message, problem.span, related, fix, severity=Severity.NOTE if problem.harmless else None
                 )

@@ -1,7 +1,7 @@
 """Classifies the machine-listed checks of MindFormers that were not reviewed individually.
 
-A check is covered where a rule that spoke on some example names a place within three lines of it. The others fall into
-classes by the part of the framework they stand in; what no part explains is open.
+A check is covered if a rule with a finding in some example names a location within three lines of it. The others are
+classified by the part of the framework that contains them; unexplained ones are open.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ PARTS: tuple[tuple[str, str], ...] = (
 
 
 def part(file: str) -> str:
-    """The class of a check that no rule covers, by where it stands."""
+    """The class of a check that no rule covers, by its location."""
     if "/infer" in file or "_infer" in file:
         return SERVING
     return next((kind for prefix, kind in PARTS if file.startswith(prefix)), OPEN)

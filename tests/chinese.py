@@ -1,7 +1,7 @@
 """Compares the Chinese pages with the English ones: `python tests/chinese.py` marks outdated pages.
 
-A page ends with the digest of the English text that it is a translation of. Where that text has changed, the page is
-behind and says so at its top. `python tests/chinese.py --current PAGE…` says that pages have been brought up to date.
+A page ends with the digest of the English text that it is a translation of. If that text has changed, the page is
+outdated and has a notice at its top. `python tests/chinese.py --current PAGE…` records that pages are up to date.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from console import BLOCK, ROOT
 FOLDER = ROOT / "docs" / "zh"
 RULES = chinese_rules.PAGE
 OWN = ("README.md", "glossary.md")
-"""Pages that are no translation."""
+"""Pages that are not translations."""
 PAGES = [ROOT / "README.zh.md", *sorted(path for path in FOLDER.glob("*.md") if path.name not in OWN)]
 GUIDES = [page for page in PAGES if page != RULES]
 """The pages that are each the translation of one English page."""
@@ -83,7 +83,7 @@ def differences(page: Path) -> list[str]:
 
 
 def mark(page: Path, current: bool) -> None:
-    """Write or take away the notice of a page; with current, its digest anew as well."""
+    """Write or remove the notice of a page; with current, also update its digest."""
     text = page.read_text("utf-8")
     if current:
         text = DIGEST.sub("", text) + f"\n<!-- english: {digest(page)} -->\n"

@@ -65,7 +65,7 @@ def words(page: Path = PAGE) -> str:
 
 
 def without_messages(rule: Checkable) -> str:
-    """What the page of a rule says; a declared one begins with its message, which its example shows as well."""
+    """The text of a rule's page; that of a declared check starts with its message, which its example also shows."""
     text = EXAMPLE.sub("", rule_text(rule))
     return text.partition("\n")[2] if isinstance(getattr(rule, "real", rule), Constraint) else text
 
@@ -95,7 +95,7 @@ def row(match: re.Match[str]) -> str:
 
 
 def refreshed(text: str) -> str:
-    """The page with what is no translation written anew; its end is left alone."""
+    """The page with the generated parts updated; its end is unchanged."""
     end = END.search(text)
     body = END.sub("", text)
     body = SECTION.sub(section, ROW.sub(row, body)).rstrip("\n") + "\n"
@@ -103,7 +103,7 @@ def refreshed(text: str) -> str:
 
 
 def pages() -> str:
-    """The sections of the Chinese page by rule, as JSON: what `preflight explain` prints in Chinese."""
+    """The sections of the Chinese page by rule, as JSON: printed by `preflight explain` in Chinese."""
     text = END.sub("\n", PAGE.read_text(encoding="utf-8"))
     found = {match["id"]: _as_page(match[0], match["id"]) for match in SECTION.finditer(text)}
     return json.dumps(found, ensure_ascii=False, indent=1, sort_keys=True) + "\n"

@@ -14,8 +14,7 @@ FOREVER = 120.0
 
 
 def slower() -> float:
-    """How many times more time of the processor this machine counts for the same work than usual,
-    with others at work; 1 at least."""
+    """The processor time of this busy machine for a fixed task, relative to the usual time; at least 1."""
     longest = 0.0
     for _ in range(20):
         start, total = time.thread_time(), 0
@@ -29,8 +28,8 @@ def slower() -> float:
 def takes_at_most(seconds: float) -> Iterator[None]:
     """The block takes this much of the processor at most, or as much more as the machine is slower than usual.
 
-    Give ten times of what it takes: what grows too fast takes a thousand times. What other tests left in memory is not
-    collected meanwhile.
+    Allow ten times the usual time: an algorithm that grows too fast takes a thousand times. Memory of other tests is
+    not collected during the measurement.
     """
     gc.freeze()
     start = time.thread_time()

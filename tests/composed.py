@@ -66,7 +66,7 @@ def parents(path: Path) -> tuple[Inherited, Composed]:
 
 
 def plain(config: Composed, *path: str | int) -> Any:
-    """A part of a config as plain data; what is not known is "?"."""
+    """A part of a config as plain data; unknown parts are "?"."""
     return _plain(config, config.at(*path))
 
 
@@ -82,7 +82,7 @@ def _plain(config: Composed, found: Found) -> Any:
 
 
 def real_hydra(folder: Path, name: str, *words: str) -> Any:
-    """What Hydra turns it into. Skips where it is not installed; raises its exception where it refuses."""
+    """The result of Hydra. Skips if it is not installed; raises its exception if it refuses."""
     pytest.importorskip("hydra", reason="hydra-core is not installed")
     from hydra import compose, initialize_config_dir
     from omegaconf import OmegaConf
@@ -93,7 +93,7 @@ def real_hydra(folder: Path, name: str, *words: str) -> Any:
 
 
 def real_omegaconf(text: str, resolvers: Sequence[str] = ()) -> Any:
-    """What OmegaConf makes of one text, with interpolations resolved. Skips where it is not installed."""
+    """The result of OmegaConf for one text, with interpolations resolved. Skips if it is not installed."""
     pytest.importorskip("omegaconf", reason="omegaconf is not installed")
     from omegaconf import OmegaConf
 

@@ -28,7 +28,7 @@ settings.load_profile("any-machine")
 
 @pytest.fixture(scope="session", autouse=True)
 def interruptible() -> None:
-    """Lets Ctrl-C reach what the tests start, also where a shell ignores it for its background jobs."""
+    """Lets Ctrl-C reach the started processes, even if a shell ignores it for background jobs."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -91,8 +91,7 @@ def graph_pairs(version: str) -> Iterator[Places]:
 
 
 def shadowed(version: str) -> Iterator[Places]:
-    """Checks that come second on the same fault: the rule that reports the first place says it,
-    and names this one too."""
+    """Checks that are second to detect a fault: the rule for the first location reports it and also names this one."""
     named = {rule.id: mentioned(rule) for rule in load_plugins().rules(None)}
     for case in read("mindformers-shadowed"):
         if version not in case["places"]:

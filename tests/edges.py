@@ -1,4 +1,4 @@
-"""Runs near what rules find: tests/edges/**/*.yaml, a file for each file of rules.
+"""Runs near the conditions of rules: tests/edges/**/*.yaml, with one file per file of rules.
 
     table: megatron-core                  the file of tests/constraints that has the bases (and for launches of a front
                                           end their entry), or bases: of the file's own
@@ -55,8 +55,8 @@ ELSE = ("base", "devices", "device", "target", "entry")
 
 
 class Edge(NamedTuple):
-    """One run: the rule it is about, what the rule does there (speaks, silent, unknown, says), what was changed,
-    the run, words and fix."""
+    """One run: the rule it is about, the result of the rule (speaks, silent, unknown, says), the change, the run, words
+    and fix."""
 
     rule: str
     verdict: str
@@ -72,7 +72,7 @@ def _read(path: Path) -> Any:
 
 
 def offered(finding: Finding, edge: Edge) -> str:
-    """The fix of a finding: whether it is only offered and every fix, where its edge has that."""
+    """The fix of a finding: whether it is only offered, and every fix, if its edge has that."""
     fixes = () if finding.fix is None else (finding.fix, *finding.alternatives)
     if (edge.fix or "").startswith(WRITTEN):
         return "".join(WRITTEN[fix.offered] + fix.title for fix in fixes[:1])
@@ -133,7 +133,7 @@ def _set(config: Any, path: list[str], value: Any) -> None:
 
 
 def _command(table: str, own: dict[str, Any], run: dict[str, Any], change: list[str]) -> Case:
-    """A command: its options by name, so that a change takes the place of what it changes."""
+    """A command: its options by name, so that a change replaces an existing option."""
     env = {
         name: value
         for name, value in {"CUDA_DEVICE_MAX_CONNECTIONS": "1", **run.get("env", {})}.items()

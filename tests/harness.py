@@ -25,7 +25,7 @@ Cli = Callable[..., Ran]
 
 
 def with_toy(extra: Iterable[object] = ()) -> Plugins:
-    """Plugins with the toy in them and nothing else but what a call adds."""
+    """Plugins with only the toy and the additions of a call."""
     manager = pluggy.PluginManager("preflight")
     manager.add_hookspecs(hookspecs)
     manager.register(toy)

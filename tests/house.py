@@ -28,7 +28,7 @@ def tree(path: Path) -> ast.Module:
 def each(
     items: Iterable[Item] | Callable[[], Iterable[Item]], name: Callable[[Item], str]
 ) -> Callable[[Callable[[Item], None]], Callable[[], None]]:
-    """Makes of a check of one item one test of all of them, whose message has what is wrong with each. Items that take
+    """Turns a check of one item into a test of all items; its message lists the fault of each. Items that take
     long to find are found when the test runs."""
 
     def made(check: Callable[[Item], None]) -> Callable[[], None]:

@@ -1,12 +1,12 @@
-"""Measures how many of the frameworks' own checks a rule speaks for, on an example of each,
-and writes schemas/coverage/measured.json.
+"""Measures for how many of the frameworks' own checks a rule reports a finding, on an example of each, and writes
+schemas/coverage/measured.json.
 
     python tests/measure_coverage.py CATALOGUES LABELS
 
 CATALOGUES is a folder with a list of checks per framework (JSON lines), LABELS one with labelled runs. A check counts
-as covered when a rule that names its place speaks on the check's own labelled run; where there is none, on any labelled
-run or fixture of that version. A check that upstream makes a second time counts when the rule that reports the fault at
-its first place names the second as well.
+as covered if a rule that names its location reports a finding on the check's own labelled run or, without one, on any
+labelled run or fixture of that version. A check that upstream makes a second time counts when the rule that reports the
+fault at its first place names the second as well.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ AUTOMATIC: dict[str, dict[str, list[str]]] = {}
 
 
 def measured(source: str, rows: list[Row], covered: list[bool], reasons: dict[str, str]) -> Row:
-    """What is shipped of a catalogue: counts, and each check that is not covered with the reason it is left out,
-    if there is one."""
+    """The shipped part of a catalogue: counts, and each uncovered check with the reason for leaving it out, if there is
+    one."""
     missing = [f"{row['file']}:{row['line']}" for row, yes in zip(rows, covered, strict=True) if not yes]
     return {
         "source": source,
@@ -130,7 +130,7 @@ def of_mindformers(catalogues: Path, labels: Path, version: str) -> Row:
 
 
 def measure(catalogues: Path, labels: Path) -> dict[str, Row]:
-    """Framework@version → what was measured."""
+    """Framework@version → the measured coverage."""
     return {
         "megatron@0.20.0": of_megatron(catalogues, labels),
         "mindspeed@26.1.0": of_mindspeed(

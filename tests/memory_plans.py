@@ -1,4 +1,4 @@
-"""Plans made of plain numbers, for tests of the memory model."""
+"""Plans built from plain numbers, for tests of the memory model."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """`pytest --rule ID` and `pytest --changed`: only the tests of some rules, for rule authors.
 
-They are the cases that name a rule or its module, the checks of its page and its messages; not what other rules say of
-the same run, which the whole suite tests.
+They are the cases that name a rule or its module, the checks of its page and its messages; not the findings of other
+rules on the same run, which the whole suite tests.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ PREFIXES = {
 PREFIXES |= {path.stem: f"{path.stem.removeprefix('frontends-')}/" for path in sorted(FOLDER.glob("frontends-*.yaml"))}
 """Those of front ends: frontends-NAME.yaml has the checks of the front end NAME."""
 Run = str | Mapping[str, Any]
-"""What is put over a base: options, or values by dotted name."""
+"""The changes to a base: options, or values by dotted name."""
 
 
 class Pair(NamedTuple):
@@ -38,7 +38,7 @@ class Pair(NamedTuple):
 
     @property
     def base(self) -> Run:
-        """What both runs are put over."""
+        """The base of both runs."""
         bases: Mapping[str, Run] = read(self.table)["bases"]
         return bases[self.row.get("base") or next(iter(bases))]
 

@@ -1,7 +1,7 @@
 """The templates of all sentences that preflight prints, extracted from the code.
 
-Of an f-string, the template has a placeholder for each expression. Declared checks are asked for their messages, since
-some are made in loops.
+The template of an f-string has a placeholder for each expression. Declared checks provide their messages, because some
+are created in loops.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ FIRST = {
 }
 """Callables, and which of their arguments are sentences."""
 NAMED = {"because", "cost", "label", "title", "lowered", "words", "wanted", "evidence", "cause"}
-"""Keywords whose argument is a sentence."""
+"""Keywords with a sentence as their argument."""
 RETURN = {"did_you_mean", "choices_in_words", "words", "missing", "crash_line", "place_evidence"}
 """Functions and properties that give sentences."""
 NOUNS = (
@@ -72,7 +72,7 @@ NOUNS = (
     "step",
     "argument",
 )
-"""What `counted` counts."""
+"""The nouns that `counted` counts."""
 MOST = 60
 """Alternatives of one expression that are followed."""
 DEEP = 6
@@ -248,18 +248,19 @@ def of_checks() -> dict[str, list[str]]:
 
 
 def elsewhere() -> list[str]:
-    """Sentences and phrases that the code puts together where this module cannot follow it; tests find them wanting."""
+    """Sentences and phrases that the code assembles in ways that this module cannot follow; tests detect missing
+    ones."""
     return (Path(__file__).parent / "more_sentences.txt").read_text("utf-8").splitlines()
 
 
 def sentence(text: str) -> bool:
-    """Whether a text has words of its own beside its placeholders."""
+    """Whether a text has words besides its placeholders."""
     bare = re.sub(r"\{[^{}]*\}", "", text)
     return re.search(r"[A-Za-z]{2}", bare) is not None
 
 
 def templates() -> dict[str, list[str]]:
-    """All templates, with where they are."""
+    """All templates with their locations."""
     found = of_checks()
     for text, places in itertools.chain(of_code().items(), of_pages().items()):
         found.setdefault(text, []).extend(places)

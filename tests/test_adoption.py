@@ -57,7 +57,7 @@ def test_a_baseline_says_when_it_is_stale(cli):
     cli("baseline", "--world-size", "16", "run.yaml")
     write(BAD.replace("data: 4", "data: 2"))
     assert (
-        "not needed any more: 1 entry of preflight-baseline.json; record it again"
+        "no longer needed: 1 entry of preflight-baseline.json; record the baseline again"
         in cli(*CHECK, "run.yaml", "--baseline", "preflight-baseline.json").err
     )
 
@@ -78,7 +78,7 @@ def test_no_baseline_is_written_of_what_cannot_be_read(cli):
 
 @pytest.fixture
 def commit(cli):
-    """Commits what is in the folder."""
+    """Commits the contents of the folder."""
 
     def git(*words: str) -> None:
         subprocess.run(

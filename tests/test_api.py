@@ -21,8 +21,8 @@ EXAMPLE = Path(__file__).parent.parent / "examples/mindformers/run_llama2_7b.yam
 @pytest.mark.parametrize(
     ("said", "message"),
     [
-        ({"device": "h1000"}, "no device is called 'h1000'; did you mean 'h100'?"),
-        ({"target": "mindformer"}, "no framework is called 'mindformer'; did you mean 'mindformers'?"),
+        ({"device": "h1000"}, "there is no device 'h1000'; did you mean 'h100'?"),
+        ({"target": "mindformer"}, "there is no framework 'mindformer'; did you mean 'mindformers'?"),
         (
             {"target": preflight.Target("nobody")},
             f"no framework is called 'nobody'; there are {', '.join(sorted(FRAMEWORKS))}",
@@ -38,7 +38,7 @@ def test_what_nobody_knows_is_refused(said: dict[str, object], message: str) -> 
         with pytest.raises(preflight.InputError) as caught:
             check()
         assert str(caught.value) == message
-    with pytest.raises(preflight.InputError, match="no device is called 'h1000'"):
+    with pytest.raises(preflight.InputError, match="there is no device 'h1000'"):
         preflight.estimate_memory(preflight.Plan(target=preflight.Target("megatron")), "h1000")
 
 

@@ -12,7 +12,7 @@ from preflight.source.finding import Severity
 @pytest.mark.parametrize(
     ("target", "severity", "says"),
     [
-        (None, Severity.WARNING, "holds from 0.19.0 on; the options also fit 0.12.1"),
+        (None, Severity.WARNING, "applies from 0.19.0 on; the options also fit 0.12.1"),
         ("megatron@0.20.0", Severity.ERROR, "works"),
     ],
 )
@@ -58,7 +58,7 @@ def test_what_releases_in_use_take_is_a_warning_where_nobody_says_the_release(ru
     script = f"export CUDA_DEVICE_MAX_CONNECTIONS=1\ntorchrun --nproc-per-node 8 pretrain_gpt.py {SIZES} {more}\n"
     unsaid = {f.rule: f for f in preflight.check_text(script, name="run.sh").findings}[rule]
     assert unsaid.severity is Severity.WARNING
-    assert f"; holds from {first} on; the options also fit " in unsaid.message
+    assert f"; applies from {first} on; the options also fit " in unsaid.message
     said = {f.rule: f for f in preflight.check_text(script, name="run.sh", target="mindspeed-llm@26.1.0").findings}[
         rule
     ]

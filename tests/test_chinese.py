@@ -1,4 +1,4 @@
-"""The Chinese pages correspond to the English ones, or say that they are outdated; the most frequent rules are
+"""The Chinese pages correspond to the English ones, or are marked as outdated; the most frequent rules are
 translated."""
 
 from __future__ import annotations

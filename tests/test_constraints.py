@@ -20,7 +20,7 @@ from preflight.lint.rule import Checkable, Rule
 TABLE = yaml.safe_load((Path(__file__).parent / "constraints" / "megatron-training.yaml").read_text(encoding="utf-8"))
 CASES = TABLE["cases"]
 ELSEWHERE = ("core_", "parsing_", "changed_silently", "phase_iterations", "earlier_hybrid_pattern", "released_defects")
-"""Topic files whose rules have their fixtures elsewhere."""
+"""Topic files for rules with fixtures elsewhere."""
 
 
 def check(case: dict[str, Any], side: str) -> preflight.Report:
@@ -36,7 +36,7 @@ def check(case: dict[str, Any], side: str) -> preflight.Report:
 
 
 def rules() -> Iterator[Checkable]:
-    """The rules whose pairs stand in the table."""
+    """The rules with pairs in the table."""
     package = importlib.import_module("preflight.rules.megatron")
     for info in pkgutil.iter_modules(package.__path__):
         for rule in collect(importlib.import_module(f"{package.__name__}.{info.name}")):
@@ -116,7 +116,7 @@ SCRIPT = "torchrun --nproc-per-node 8 pretrain_gpt.py --num-layers 32 --seq-leng
 @pytest.mark.parametrize(
     ("options", "because"),
     [
-        ("--train-iters 5", None),  # samples that nobody asks for are not too few
+        ("--train-iters 5", None),  # unrequested samples are not too few
         ("--train-samples 5 --global-batch-size 8", None),
         ("--train-samples $SAMPLES --global-batch-size 8", "$SAMPLES"),
         ('"$@"', "options may be added when the job starts"),

@@ -1,4 +1,5 @@
-"""A number of nodes that is only a default or stated by the caller: faults that another number cures are not errors."""
+"""A number of nodes that is only a default or stated by the caller: faults that disappear with another number are not
+errors."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def test_the_accelerators_people_train_on_are_known(name: str) -> None:
         ("nvidia_h100_80gb_hbm3", "H100"),
         ("NVIDIA-H100-80GB-HBM3", "H100"),
         ("NVIDIA-A100-SXM4-40GB", "A100-40"),
-        ("a100", "A100-80"),  # sites with both say which; the roomier one refuses nothing that fits
+        ("a100", "A100-80"),  # sites with both state which one; the larger one refuses nothing that fits
         ("h20", "H20-141"),
         ("tesla_v100-sxm2-32gb", "V100"),
         ("AMD_Instinct_MI300X_OAM", "MI300X"),

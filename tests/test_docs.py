@@ -81,7 +81,7 @@ def test_the_settings_of_the_guide_are_settings(tmp_path: Path) -> None:
 
 @pytest.fixture
 def guide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Plugins]:
-    """The plugins with the package that the guide shows, written out as it stands there."""
+    """The plugins with the package that the guide shows, written as shown there."""
     text = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
     for name, body in re.findall(r"```(?:python|yaml)\n# (\S+)\n(.*?)```", text, re.DOTALL):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

@@ -14,7 +14,7 @@ FOLDER = Path(__file__).parent / "edges"
 
 
 def said(edge: Edge, folder: Path) -> tuple[str | None, ...]:
-    """What the rule, alone, does on a run: (speaks, silent or unknown), or its words,
+    """The result of only this rule on a run: (speaks, silent or unknown), or its words,
     fix and place as far as the edge has them."""
     report = edge.case.check(folder, installed(), Policy(chosen=lambda id, path: id == edge.rule))
     assert report.jobs and not report.crashes, report.crashes

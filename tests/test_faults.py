@@ -1,6 +1,6 @@
 """Faults put into published training configs: found, fixed, and nothing else changed.
 
-The configs are read from a folder beside the project where it is present; without it these tests skip.
+The configs are read from a folder next to the project if it exists; otherwise these tests are skipped.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Config(NamedTuple):
 class Fault(NamedTuple):
     """How a fault is put into a text (None: not possible there), the rules that see it, the keys a fix may touch.
 
-    chosen: the file does not tell what was meant, so the fix is offered; the first way out is taken.
+    chosen: the file does not show the intention, so the fix is only offered; the first fix is chosen.
     """
 
     name: str
@@ -141,7 +141,7 @@ def megatron_configs() -> Iterator[Config]:
 
 
 def check_fixed(config: Config, fault: Fault) -> str:
-    """Inject, fix, compare. "" when all is well, "-" where the fault does not apply, otherwise what went wrong."""
+    """Inject, fix, compare. "" on success, "-" if the fault does not apply, otherwise the problem."""
     broken = fault.inject(config.text)
     if broken is None or broken == config.text:
         return "-"
@@ -166,7 +166,7 @@ def check_fixed(config: Config, fault: Fault) -> str:
 
 
 def mended(workspace: Workspace, seen: list[Finding], fault: Fault) -> Fixed:
-    """The fixes of what was seen, or the first way out of each where it is to be chosen."""
+    """The fixes of the findings, or the first offered fix of each."""
     rules = {finding.rule for finding in seen}
     if fault.chosen:
         return fix_by_choice(workspace, lambda f, ways, now: 0 if f.rule in rules else None, suggest=suggest)

@@ -30,7 +30,7 @@ def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def found(cli: Cli, *words: str) -> tuple[list[str], str]:
-    """The rules that a call reports, and what it prints on stderr."""
+    """The rules that a call reports, and its output on stderr."""
     ran = cli("check", "run.sh", "-f", "json", *words)
     return [finding["rule"] for finding in json.loads(ran.out)["findings"]], ran.err
 

@@ -29,12 +29,12 @@ KNOW_FRAMEWORKS = {
 }
 BY_ID = {"preflight/report/page.py": "groups the list of rules by the first part of their ids"}
 READ_FRAMEWORKS = {"dialects", "frontends", "checkout", "site"}
-"""Folders whose subject is what a framework writes."""
+"""Folders about framework-specific text."""
 NEUTRAL = [p for p in MODULES if not READ_FRAMEWORKS.intersection(p.parts) and shown(p) not in KNOW_FRAMEWORKS]
 
 
 def docstrings(tree: ast.AST) -> set[int]:
-    """The ids of the texts that only describe: docstrings, and texts that stand alone below a name."""
+    """The ids of descriptive texts: docstrings, and texts below a name."""
     return {
         id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     }
@@ -57,7 +57,7 @@ def spoken(tree: ast.AST) -> list[str]:
 
 
 def help_texts(call: ast.Call) -> list[ast.Constant]:
-    """What a command says of its options: examples may name a framework."""
+    """The help of a command's options: examples may name a framework."""
     return [k.value for k in call.keywords if k.arg in ("help", "metavar") and isinstance(k.value, ast.Constant)]
 
 

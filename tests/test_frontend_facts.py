@@ -1,4 +1,5 @@
-"""The sizes of published configs of front ends, as the programs compose them, against what is read of them."""
+"""The sizes of published configs of front ends, as the programs compose them, compared with the values that preflight
+reads."""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ ARGUMENTS = {
 
 
 def read(job: Job, fact: str) -> Any:
-    """What is read of a fact, None if it is not known."""
+    """The value that preflight reads for a fact, None if unknown."""
     layout = job.plan.layout
     own = {"tp": layout.tensor, "pp": layout.pipeline, "cp": layout.context, "ep": layout.expert, "dp": layout.data}
     if fact == "world":
@@ -58,7 +59,7 @@ def read(job: Job, fact: str) -> Any:
 
 
 def shown(repo: str, tag: str, path: str) -> str | None:
-    """A file at a tag, None if the repository is not there."""
+    """A file at a tag, None if the repository is missing."""
     folder = MIRRORS / repo / "repo"
     if not folder.is_dir():
         return None
@@ -102,7 +103,7 @@ def test_sizes_are_those_that_scripts_type(tmp_path: Path) -> None:
 
 
 def compare(rows: list[dict[str, Any]], tmp_path: Path) -> None:
-    """Hold what is read to the bar."""
+    """Compare the values with the required share."""
     wrong, unknown, right = [], [], 0
     for number, row in enumerate(rows):
         top = tmp_path / str(number)

@@ -62,7 +62,7 @@ def imported(tree: ast.AST) -> set[str]:
 
 
 def named(tree: ast.AST) -> set[str]:
-    """Dotted names that a module imports, with what it takes from them, function bodies included:
+    """Dotted names that a module imports, with the imported names, function bodies included:
     modules are among them."""
     found = set()
     for node in ast.walk(tree):
@@ -119,7 +119,7 @@ LOADS_ALONE = {
     "preflight/lsp/suppressing.py": "an edit that is tried out, apart from the diagnostics",
     "preflight/report/markdown.py": "a format of its own, loaded by its name",
 }
-"""Small modules that one neighbour alone imports, and why they stand apart."""
+"""Small modules with a single importer next to them, and why they are separate."""
 
 
 def test_small_modules_with_one_neighbour_are_part_of_it() -> None:

@@ -1,4 +1,4 @@
-"""Of several ways out the one is written that earlier commits, the files beside it or the published model show; a fix
+"""Of several fixes, the one is written that earlier commits, neighbouring files or the published model show; a fix
 that breaks another branch of the script, or another of its runs, is not written."""
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SLIPS: dict[str, Slip] = {
     "the micro-batch": ({"micro": "2"}, {"micro": "5"}, "--micro-batch-size 2"),
     "the global batch": ({"micro": "3", "total": "96"}, {"micro": "3", "total": "98"}, "--global-batch-size 96"),
 }
-"""What the other text has, what this one has instead, and the setting that comes back."""
+"""The text in the other version, the text in this one, and the restored setting."""
 
 
 def run(**sizes: str) -> str:

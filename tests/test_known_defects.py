@@ -81,7 +81,7 @@ def test_a_row_says_all_that_a_rule_needs(rule: Defect) -> None:
 
 @pytest.mark.parametrize("framework", DEFECTS)
 def test_the_releases_of_a_row_are_those_of_the_trees(framework: str) -> None:
-    """A range that somebody typed, or that another pattern has made wrong, fails here."""
+    """A range that was typed, or that another pattern has made wrong, fails here."""
     repositories = Repositories()
     if "PREFLIGHT_UPSTREAM" not in os.environ or not repositories.has(SOURCES[framework]):
         pytest.skip("PREFLIGHT_UPSTREAM names no folder with the repository")
@@ -151,6 +151,6 @@ def test_a_patch_release_counts(target: str, told: bool) -> None:
 
 
 def test_a_run_of_an_unstated_release_is_told_what_every_release_has() -> None:
-    """Where nobody says the release, only what all that it may be of have is told."""
+    """If no release is stated, only faults of all possible releases are errors."""
     report = preflight.check_text(f"{RUN}\n", name="run.sh")
     assert not [finding for finding in report.findings if "known-defect" in finding.rule]

@@ -26,11 +26,11 @@ EXCEPTIONS = {
     ),
     "m2454": LATER,
     "0.15.0-mut-989": LATER,
-    "m2134": "--yaml-cfg names a file that is not there: what it says is not known",
+    "m2134": "--yaml-cfg names a file that is not there: what it says is unknown",
     "mf-v1.7.0-0842": "a false alarm: a misspelt key of trainer that this release takes",
     "varseq-core": "missed: --variable-seq-lengths without a pipeline on MindSpeed's core",
 }
-"""Rows whose verdict is not the label's, and why."""
+"""Rows with a verdict that differs from the label, and the reason."""
 
 
 def report(row: dict[str, Any]) -> preflight.Report:
@@ -43,7 +43,7 @@ def report(row: dict[str, Any]) -> preflight.Report:
 
 
 def errors(found: preflight.Report) -> list[str]:
-    """Errors other than those about memory, of which labels say nothing."""
+    """Errors other than those about memory, about which labels contain nothing."""
     return [
         f"{f.rule}: {f.message}" for f in found.findings if f.severity is Severity.ERROR and f.rule != "predicted-oom"
     ]

@@ -26,14 +26,14 @@ from preflight.testing import load
 
 ROOT = Path(__file__).parent.parent
 NAMES = ("preflight fix --unsafe", "query key value", "the rank table")
-"""What has no Chinese name."""
+"""Terms without a Chinese name."""
 CHINESE = {"PREFLIGHT_LANG": "zh"}
 WORDS = re.compile(r"(?<![-\w./])[a-z]{2,}( [a-z]{2,}){2}(?![-\w.])")
 """English that is no name: three words and more."""
 QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|不是正则表达式：.*|不是合法的 JSON：.*|gated delta net")
-"""What a config says, Python's own words, a name."""
+"""Text from a config, words of Python, names."""
 FEW = 3
-"""Findings of new rules that may be put together so that they are not recognised."""
+"""Findings of new rules that may be assembled in an unrecognisable way."""
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +128,7 @@ def test_findings_of_every_fixture_are_chinese(tmp_path: Path, left: Callable[[s
 
 
 def of_fixtures(folder: Path, left: Callable[[str], bool]) -> Iterator[tuple[str, str]]:
-    """What is told of the configs that rules find wanting: rule and message or title of a fix, in Chinese."""
+    """The findings in faulty configs: rule and message or title of a fix, in Chinese."""
     plugins = installed()
     files = sorted((ROOT / "tests" / "rules").rglob("*.yaml"))
     for number, case in enumerate(case for path in files for case in load(path)):
@@ -172,7 +172,7 @@ def test_a_page_for_people_is_chinese_throughout(
 
 def test_a_language_without_catalogue_is_refused(real_cli: Callable[..., Ran]) -> None:
     ran = real_cli("check", ".", "--lang", "fr")
-    assert (ran.code, ran.err) == (2, "preflight: --lang is one of en, zh, not 'fr'\n")
+    assert (ran.code, ran.err) == (2, "preflight: --lang must be one of en, zh, not 'fr'\n")
 
 
 def test_errors_are_told_in_chinese(real_cli: Callable[..., Ran]) -> None:

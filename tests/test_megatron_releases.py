@@ -1,4 +1,4 @@
-"""What the evidence of Megatron's releases names, and what is decided about each check:
+"""The evidence of Megatron's releases and the decisions about each check:
 the parts of schemas/megatron agree."""
 
 from __future__ import annotations

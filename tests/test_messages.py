@@ -117,7 +117,7 @@ def words(text: ast.JoinedStr) -> str:
 
 @each([p for p in MODULES if "rules" in p.parts[:-1] and shown(p) not in MADE_AT_IMPORT], shown)
 def test_rules_put_no_values_into_sentences(path: Path) -> None:
-    """An f-string with a blank is a sentence: whoever reports it gets a template instead."""
+    """An f-string with a blank is a sentence: a report must use a template instead."""
     found = formatted(tree(path))
     sentences = [words(text) for function, text in found if " " in words(text) and function not in NO_MESSAGE]
     assert not sentences, sentences
@@ -152,8 +152,8 @@ def named(node: ast.AST) -> set[str]:
 
 @cache
 def templates() -> dict[str, str]:
-    """Every template: what rules and loaders hand to Message, and the messages of declared checks;
-    each with where it stands."""
+    """Every template: those that rules and loaders pass to Message, and the messages of declared checks, each with its
+    location."""
     found = {rule.message: rule.id for rule in load().rules(None) if isinstance(rule, Constraint)}
     for path in MODULES:
         for node in ast.walk(tree(path)):
@@ -195,7 +195,8 @@ def test_a_template_is_one_sentence_in_lower_case(template: str) -> None:
 
 @pytest.mark.parametrize("path", sorted((ROOT / "tests" / "rules").rglob("*.yaml")), ids=shown)
 def test_what_is_found_is_made_of_templates(path: Path) -> None:
-    """Whatever a fixture of a rule finds gives its text again, filled anew; and what is filled in is plain data."""
+    """Every finding of a rule's fixtures gives its text again when the template is filled in, and its values are plain
+    data."""
     for case in yaml.safe_load(path.read_text(encoding="utf-8")):
         if not case.get("text") or case.get("files"):
             continue

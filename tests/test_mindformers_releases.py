@@ -1,4 +1,4 @@
-"""What the evidence of MindFormers' releases names, and what is decided about each check:
+"""The evidence of MindFormers' releases and the decisions about each check:
 the parts of schemas/mindformers agree."""
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ EVIDENCE: dict[str, Any] = json.loads((SCHEMAS / "evidence.json").read_text(enco
 
 @cache
 def runs() -> dict[str, dict[str, Any]]:
-    """Rule → statement → base, release and what is put over the base."""
+    """Rule → statement → base, release and the changes to the base."""
     found: dict[str, dict[str, Any]] = yaml.safe_load((HERE / "mindformers_reported.yaml").read_text(encoding="utf-8"))
     return found
 

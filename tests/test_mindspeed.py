@@ -1,5 +1,5 @@
-"""MindSpeed's declared checks: each speaks and stays silent where it should, names real options,
-and stands in the coverage."""
+"""MindSpeed's declared checks: each reports and stays silent as expected, names real options, and is in the
+coverage."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_a_check_speaks_and_is_silent_and_its_fixes_help(case: dict[str, str], t
 
 
 NEEDS_MORE = {"mindspeed-llm/mla-overlap-sequence-parallel"}
-"""Fixes that help only where tensor parallelism is on: without it sequence parallelism is turned off."""
+"""Fixes that help only if tensor parallelism is on: without it sequence parallelism is turned off."""
 
 
 def test_every_argument_is_an_option_or_derived() -> None:

@@ -1,4 +1,4 @@
-"""What is offered, by whatever command, was made in the text first, read again, checked and estimated."""
+"""Every offered fix, in any command, was first made in the text, read again, checked and estimated."""
 
 from __future__ import annotations
 

@@ -45,8 +45,8 @@ def test_a_patch_has_checks_that_its_release_has_not() -> None:
     [
         ("megatron@0.18.2", "megatron@0.18.0 (with what 0.18.2 changes)"),
         ("megatron@0.14.7", "megatron@0.14.0, because 0.14.7 is not described; read between 0.14.0 and 0.15.0"),
-        ("megatron@0.5.0", "megatron@0.6.0, because 0.5.0 is not described; the oldest that is described is 0.6.0"),
-        ("megatron@0.21.0", "megatron@0.20.0, because 0.21.0 is not described; the newest that is described is 0.20.0"),
+        ("megatron@0.5.0", "megatron@0.6.0, because 0.5.0 is not described; the oldest described release is 0.6.0"),
+        ("megatron@0.21.0", "megatron@0.20.0, because 0.21.0 is not described; the newest described release is 0.20.0"),
         ("megatron@core_r0.14.0", "megatron@0.14.0"),
         ("mindspeed@core_r0.7.0", "mindspeed@core_r0.7.0"),
         ("mindspeed@core_r0.9.0", "mindspeed@core_r0.9.0"),

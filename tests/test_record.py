@@ -107,7 +107,7 @@ LONG = [
 
 
 def outcome(made: Any, call: tuple[tuple[Any, ...], dict[str, Any]]) -> Any:
-    """What making one gives: its fields and values, or that it is refused."""
+    """The result of creating one: its fields and values, or a refusal."""
     try:
         value = made(*call[0], **call[1])
     except TypeError:

@@ -1,4 +1,4 @@
-"""What the evidence of a framework's releases names, and what is decided about each check:
+"""The evidence of a framework's releases and the decisions about each check:
 the parts of schemas/FRAMEWORK agree."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from upstream.frameworks import FRAMEWORKS
 
 SCHEMAS = Path(__file__).parent.parent / "schemas"
 IDS = {"megatron": ("megatron/",), "mindformers": ("mindformers/", "pynative/")}
-"""Frameworks whose evidence is whole, with the beginnings of the ids of their checks."""
+"""Frameworks with complete evidence, and the prefixes of the ids of their checks."""
 
 
 def read(framework: str, name: str) -> dict[str, Any]:
@@ -79,8 +79,8 @@ def test_an_entry_that_is_read_alone_is_the_one_of_the_file(framework: str) -> N
 @pytest.mark.parametrize("framework", ["mindformers"])
 def test_where_a_rule_holds_somebody_read_its_words_there(framework: str) -> None:
     """In each release in which a rule holds, one of its checks stands as it was read, means the same, or is between two
-    releases at which it was read: of a check that asks for less there, words and fix may be wrong. Where programs are
-    interpreted, they say it: tests/upstream/test_held_by_behaviour.py."""
+    releases at which it was read: of a check that asks for less there, words and fix may be wrong. If programs are
+    interpreted, they decide: tests/upstream/test_held_by_behaviour.py."""
     evidence, decisions = read(framework, "evidence"), read(framework, "decisions")
     holds = read(framework, "holds")
     names, same = list(holds["commits"]), decisions["same"]

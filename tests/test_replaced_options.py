@@ -60,7 +60,7 @@ OLD: dict[str, tuple[str, str]] = {
 }
 OLD_NAMES = ("unknown-flag", "bad-value", "megatron/old-checkpoint-activations")
 SWITCHES = ("--checkpoint-activations", "--fp8-hybrid", "--fp8-e4m3")
-"""Switches that go, for which another option comes: written where the user chooses it."""
+"""Removed switches that are replaced by another option: written if the user chooses it."""
 KEPT = {
     "a number of layers that recomputes none": "--activations-checkpoint-num-layers 1",
     "whole layers beside selected modules": "--activations-checkpoint-method uniform --recompute-activations",

@@ -72,7 +72,7 @@ def test_fixtures(path: Path, tmp_path: Path) -> None:
 
 
 def verify(path: Path, case: Case, folder: Path) -> None:
-    """Raise AssertionError if a case of a fixture file is not what the rules make of it."""
+    """Raise AssertionError if a case of a fixture file does not match the results of the rules."""
     rules = case.rules or under_test(path)
     assert rules, f"{path.name} is named after no rule and no module below rules/; give the case `rules: [id, ...]`"
     unheard = [id for id in rules if id not in registered() and id != "unused-suppression"]
@@ -144,7 +144,7 @@ def test_a_rule_function_has_a_failing_a_silent_and_an_unknown_case(rule: Rule) 
 
 
 def owned(rule: Checkable) -> set[str]:
-    """The places that a rule owns at the versions where it holds;
+    """The places that a rule owns at the versions to which it applies;
     a line of one version is not the same line of another."""
     upstream = getattr(rule, "upstream", ())
     holds = getattr(rule, "versions", "")

@@ -85,17 +85,17 @@ def test_settings_hold(cli: Cli, tmp_path: Path, text: str, code: int) -> None:
             "[rules.toy-devices]\nallow-idle = 1",
             "preflight.toml: option 'allow-idle' of rule 'toy-devices' must be like False, not 1",
         ),
-        ("required-version = '>=99'", "preflight.toml: asks for preflight >=99, this is {version}"),
+        ("required-version = '>=99'", "preflight.toml: requires preflight >=99, but this is {version}"),
         (
             "[per-file.'*.yaml']\nselect = ['toy-nam']",
             "preflight.toml: there is no rule or group 'toy-nam'; did you mean 'toy-name'?",
         ),
-        ("target = 'tooy'", "preflight.toml: no framework is called 'tooy'; did you mean 'toy'?"),
+        ("target = 'tooy'", "preflight.toml: there is no framework 'tooy'; did you mean 'toy'?"),
         (
             "world-size = 8\nnodes = 3\ndevices-per-node = 2",
             "preflight.toml: a world size of 8 contradicts 3 nodes with 2 devices each, which are 6",
         ),
-        ("device = 'none'", "preflight.toml: no device is called 'none'; there are toy-card"),
+        ("device = 'none'", "preflight.toml: there is no device 'none'; known devices are toy-card"),
     ],
 )
 def test_a_fault_in_the_settings_is_one_line_and_exit_2(cli: Cli, tmp_path: Path, text: str, message: str) -> None:
@@ -226,7 +226,7 @@ def test_a_faulty_settings_file_is_never_remembered(tmp_path: Path, monkeypatch:
 
 def test_a_table_of_pyproject_in_a_file_of_our_own_is_explained(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "preflight.toml").write_text("[tool.preflight]\nworld-size = 8\n")
-    assert "settings are not under [tool.preflight]" in cli("check", "run.yaml").err
+    assert "settings do not go under [tool.preflight]" in cli("check", "run.yaml").err
 
 
 def test_settings_extend_those_of_another_file(tmp_path: Path) -> None:
@@ -242,7 +242,7 @@ def test_settings_extend_those_of_another_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "why"),
-    [("../../x.toml", "lies outside of the project"), ("gone.toml", "does not exist"), ("a.toml", "extends itself")],
+    [("../../x.toml", "is outside of the project"), ("gone.toml", "does not exist"), ("a.toml", "extends itself")],
 )
 def test_settings_that_cannot_be_extended_are_refused(tmp_path: Path, name: str, why: str) -> None:
     (tmp_path / "setup.py").touch()
@@ -252,7 +252,7 @@ def test_settings_that_cannot_be_extended_are_refused(tmp_path: Path, name: str,
 
 
 def test_the_schema_is_ready_for_schemastore() -> None:
-    """SchemaStore takes draft 7: nothing of a later draft stands in the schema of settings."""
+    """SchemaStore accepts draft 7: the schema of settings uses nothing from a later draft."""
     older = {**SCHEMA, "$schema": "http://json-schema.org/draft-07/schema#"}
     jsonschema.Draft7Validator.check_schema(older)
     assert not {"$defs", "prefixItems", "unevaluatedProperties", "dependentRequired"} & set(

@@ -73,7 +73,7 @@ print(*(path for path in seen if "/data/" in path), sep="\\n", file=sys.stderr)
 
 
 def opened(*words: str) -> str:
-    """What of the data a command opened or asked for."""
+    """The data files that a command opened or looked up."""
     done = subprocess.run([sys.executable, "-c", OPENED, *words], capture_output=True, text=True, timeout=120)
     return done.stderr.strip()
 
@@ -87,7 +87,7 @@ def test_without_the_option_nothing_more_is_opened(place: Path) -> None:
 
 def test_it_says_what_it_looked_at_and_where(real_cli: Cli, place: Path) -> None:
     out = real_cli("check", "run.sh", "--site", "-v").out
-    assert f"looked at on {os.uname().nodename}:" in out
+    assert f"checked on {os.uname().nodename}:" in out
     assert f"read: {place}/data/a.idx" in out
     assert f"seen: {place}/data/a.bin" in out
     assert "training: 80 samples of 180 tokens, 8 epochs, data/a" in out
@@ -196,8 +196,8 @@ def test_one_that_hangs_or_takes_too_much_keeps_none_of_the_others() -> None:
     assert [answer.value for answer in answers] == ["a", None, None, None, "b"]
     assert [answer.because for answer in answers] == [
         "",
-        "it takes more than 1 s",
-        "it takes more than it may take",
+        "it took more than 1 s",
+        "it exceeded its limits",
         "broken",
         "",
     ]
@@ -316,13 +316,13 @@ def test_slurm_is_asked_only_where_an_option_says_so(
     (tools / "sinfo").write_text(f"#!/bin/sh\necho '{json.dumps(answer)}'\n")
     (tools / "sinfo").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
-    said = "the run asks for 8 devices on a node, the scheduler lists 4 at most"
+    said = "the run requests 8 devices per node, but the scheduler lists at most 4"
     assert said in real_cli("check", "run.sh", "--site=slurm").out
     assert said not in real_cli("check", "run.sh", "--site").out
 
 
 def test_a_checkpoint_of_bytes_in_a_shard(tmp_path: Path) -> None:
-    """Since core 0.19 what is common to all ranks is in a shard, and the metadata says where."""
+    """Since core 0.19 the data common to all ranks is in a shard, which the metadata names."""
     folder = tmp_path / "iter_0000100"
     folder.mkdir()
     (tmp_path / "latest_checkpointed_iteration.txt").write_text("100")
@@ -340,15 +340,15 @@ def test_a_checkpoint_of_bytes_in_a_shard(tmp_path: Path) -> None:
 
 
 class MetadataIndex:
-    """As torch has it; a pickle names its class."""
+    """As in torch; a pickle contains its class name."""
 
 
 class Metadata:
-    """As torch has it; a pickle names its class."""
+    """As in torch; a pickle contains its class name."""
 
 
 class _StorageInfo:
-    """As torch has it; a pickle names its class."""
+    """As in torch; a pickle contains its class name."""
 
 
 def named(name: str, **fields: object) -> Any:

@@ -107,7 +107,7 @@ def test_a_check_of_a_script_imports_nothing_heavy(tmp_path: Path) -> None:
 def test_a_checked_file_leaves_nothing_for_the_garbage_collector(example: str) -> None:
     preflight.check(EXAMPLES / example)
     gc.collect()
-    gc.freeze()  # what other tests left
+    gc.freeze()  # memory that other tests left
     gc.disable()
     try:
         preflight.check(EXAMPLES / example)

@@ -27,7 +27,7 @@ from harness import Cli
         ),
         (
             "name: soft  # preflight: ignore everything",
-            "2:13: warning: a suppression names its rules: # preflight: ignore[rule-id] reason",
+            "2:13: warning: a suppression must name its rules: # preflight: ignore[rule-id] reason",
         ),
         ("name: 'x # preflight: ignore[toy-name] inside a value'", ""),
     ],

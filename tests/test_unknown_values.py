@@ -1,8 +1,7 @@
 """An unknown value causes no error: a finding about it holds for every possible value.
 
 Every check has a pair of runs, one refused and one accepted. A script that may be either, for all that can be known
-before it runs, has no error: what only one of them has stands on a branch, and where they differ the caller gives the
-value.
+before it runs, has no error: options of only one of them are on a branch, and the caller gives the values that differ.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ HERE = Path(__file__).parent
 ORACLE = HERE.parent.parent / "shared" / "data" / "oracle"
 needs_rows = pytest.mark.skipif(not ORACLE.is_dir(), reason="the recorded verdicts are not part of the project")
 AFTER = {rule.id: frozenset(getattr(rule, "after", ())) for rule in installed().rules()}
-"""Rules with those whose error is the same mistake."""
+"""Rules, each with the rules that report the same mistake."""
 BRANCH = 'if [ "$MODE" = "$(hostname)" ]; then {name}=({words}); fi'
 Options = dict[str, list[str]]
 
@@ -51,7 +50,7 @@ def options(words: list[str]) -> Options:
 
 
 def either(one: Options, other: Options) -> str:
-    """A script whose options may be those of one run or those of another."""
+    """A script with options that may be those of one run or of another."""
     branches, words = [], []
     for name in {**one, **other}:
         here, there = one.get(name), other.get(name)
@@ -128,7 +127,7 @@ EXCUSES = (
     ),
     *("--tp-2d", "--automated-pipeline", "--unaligned-linear", "--multi-latent-attention"),
 )
-"""Switches that change what is made of other options."""
+"""Switches that change the meaning of other options."""
 
 
 def refused() -> Iterator[tuple[str, str, dict[str, Any]]]:

@@ -1,4 +1,4 @@
-"""Only preflight/source/writing.py opens files for writing, and checks what is there."""
+"""Only preflight/source/writing.py opens files for writing, and checks existing files."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ OF_OS = {"replace", "rename", "renames", "link", "symlink", "mkfifo", "mknod", "
 OTHERS = {"tempfile", "shutil"}
 HARMLESS = {"which", "get_terminal_size"}
 STREAMS = ("os.devnull", "os.dup(")
-"""What is no file: what it is opened for matters to nobody."""
+"""Objects that are not files: their mode is irrelevant."""
 
 
 def mode(call: ast.Call, at: int) -> str:
-    """The mode that a file is opened with; "w" where only the run knows."""
+    """The mode that a file is opened with; "w" if it is only known at run time."""
     given = next((word.value for word in call.keywords if word.arg == "mode"), None)
     given = given or (call.args[at] if len(call.args) > at else None)
     if given is None:

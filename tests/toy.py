@@ -33,7 +33,7 @@ def _value(document: Document, name: str) -> Value:
 
 
 class Toy:
-    """Claims YAML that says `toy: true`."""
+    """Claims YAML that contains `toy: true`."""
 
     name = "toy"
     targets = (TARGET,)

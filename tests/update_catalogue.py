@@ -1,8 +1,8 @@
-"""Brings translations/*.po up to date with the code, and compiles them for the package. What is new there is empty:
-translate it, with the terms of docs/zh/glossary.md, and run this again.
+"""Brings translations/*.po up to date with the code, and compiles them for the package. New entries are empty:
+translate them, with the terms of docs/zh/glossary.md, and run this again.
 
 python tests/update_catalogue.py           writes the files, lists what is not translated
-python tests/update_catalogue.py --check   writes nothing; fails where something is not translated, or gone
+python tests/update_catalogue.py --check   writes nothing; fails if something is untranslated or obsolete
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def updated(old: Catalog, language: str) -> Catalog:
 
 HEAD = "# Sentences of preflight. Made by tests/update_catalogue.py; translations are written here by hand."
 DATE = datetime(2026, 11, 22, tzinfo=timezone.utc)
-"""A fixed date: the files change only where sentences do."""
+"""A fixed date: the files change only if sentences do."""
 
 
 def as_po(catalog: Catalog) -> bytes:
@@ -73,7 +73,7 @@ def as_mo(catalog: Catalog) -> bytes:
 
 
 def main() -> None:
-    """Write both files of each language, and say how much is left."""
+    """Write both files of each language, and report how many sentences are left."""
     check = "--check" in sys.argv[1:]
     wrong = 0
     for language in LANGUAGES:

@@ -1,4 +1,4 @@
-"""Rewrites `found`, `unknown` and `fixed` of fixture cases to what really comes out.
+"""Rewrites `found`, `unknown` and `fixed` of fixture cases to the actual results.
 Read the diff before you believe it.
 
 python tests/update_fixtures.py tests/rules/device_count.yaml ...

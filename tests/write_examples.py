@@ -56,7 +56,7 @@ def destinations(of: str) -> Mapping[str, str]:
 
 
 def names(rule: Constraint) -> set[str]:
-    """The arguments that a check is about: in its condition, in its message, where it points to."""
+    """The arguments that a check is about: in its condition, in its message, its places."""
     found = {handle.name for handle in (*rule.refuse.handles(), *rule.at) if handle.view != "environment"}
     found |= set(re.findall(r"\{([A-Za-z_][\w.]*)\}", rule.message))
     return found | {source for name in found for source in COMES_FROM.get(name, ())}
@@ -116,7 +116,7 @@ def section(pair: Pair, changes: Run, rule: Constraint) -> str:
     )
     whole = config(pair.base, changes)
     shown = settings(whole, dict.fromkeys((*changed, *about)), changes)
-    if not shown:  # all that counts is taken away: what stands beside it
+    if not shown:  # all relevant parts are removed; the rest is unrelated
         parents = {name.rpartition(".")[0] for name in changed}
         beside = [
             f"{parent}.{key}".lstrip(".")
@@ -128,7 +128,7 @@ def section(pair: Pair, changes: Run, rule: Constraint) -> str:
 
 
 def settings(whole: Mapping[str, Any], wanted: Iterable[str], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Some settings of a config by dotted name; a section as a whole only where it was written as one."""
+    """Some settings of a config by dotted name; a section as a whole only if it was written as one."""
     shown: dict[str, Any] = {}
     for name in wanted:
         value = value_at(whole, name)
@@ -146,7 +146,7 @@ def value_at(whole: Any, name: str) -> Any:
 
 
 def around(pair: Pair, rule: Constraint) -> str:
-    """The release and the devices, where they count."""
+    """The release and the devices, if they matter."""
     said = []
     if "target" in pair.row:
         target = str(pair.row["target"])
@@ -166,7 +166,7 @@ def around(pair: Pair, rule: Constraint) -> str:
 
 
 def message(pair: Pair, environment: Mapping[str, str | None], folder: Path) -> str:
-    """What preflight reports about the run that is found."""
+    """The findings of preflight about the found run."""
     run = {name: pair.row[name] for name in ELSE if name in pair.row} | {"run": pair.found, "env": environment}
     made = case(pair.table, {pair.row.get("base") or "only": pair.base}, run)
     report = made.check(folder, installed(), Policy(chosen=lambda id, path: id == pair.rule))

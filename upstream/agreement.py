@@ -36,7 +36,7 @@ PATCHES = "patches"
 """Steps of MindSpeed before its parser runs, which no label covers."""
 CONNECTIONS = {"CUDA_DEVICE_MAX_CONNECTIONS": "1"}
 SAME = {"0.19.2": "core_v0.19.0"}
-"""Releases whose tag a repository may lack, each with the tag that has the same checks."""
+"""Releases for which a repository may lack the tag, each with the tag that has the same checks."""
 STACK = (("megatron", "core_v0.12.1"), ("mindspeed", "028de58c"), ("mindspeed-llm", "c77308a1"))
 
 

@@ -155,8 +155,8 @@ def _reworded(checks: Checks, decided: Mapping[str, Any], told: Behaviour | None
 
 
 def _wider(checks: Checks, decided: Mapping[str, Any], told: Behaviour | None) -> dict[str, Any]:
-    """Rule → the releases in which its check asks for less than where it was read, and for which no other rule was
-    written: the verdict still applies, but the message and the fix may not."""
+    """Rule → the releases in which its condition is weaker than in the release where it was read, and for which no
+    other rule was written: the verdict still applies, but the message and the fix may not."""
     lines, rules = checks.by_id, checks.mapped.rules
     others = read_exactly(rules, lines, decided["same"])
     found = {

@@ -1,4 +1,4 @@
-"""In which releases before the first whose checks are followed the checks of a rule stand."""
+"""The releases before the first followed one that contain the checks of a rule."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from upstream.repositories import Repositories, followed_releases
 def earlier(
     framework: Framework, repositories: Repositories, folder: Path, decided: Mapping[str, Any]
 ) -> dict[str, set[int]]:
-    """Rule → the numbers of those releases: in which its statements are as they were read, or that somebody read.
+    """Rule → the numbers of those releases: those in which its statements are unchanged, or that a person read.
 
-    What every framework has in common holds as in the first whose checks are followed, and so does a rule of which
+    Rules common to all frameworks apply as in the first followed release, and so does a rule of which
     nothing is found there when the earlier ones are followed, too. folder: what is written of it.
     """
     names = [release.name for release in framework.releases]

@@ -123,7 +123,7 @@ def _score(site: Site, line: int) -> int:
 
 
 Others = Mapping[tuple[str, int], Iterable[str]]
-"""Line id and release → the rules that were read there as it stands."""
+"""Line id and release → the rules that were read there in this form."""
 
 
 def held(
@@ -135,9 +135,9 @@ def held(
     """The releases in which a rule's checks refuse what they refused when they were read, and those that may differ.
 
     same: line id → hashes that a person found to mean the same. Between two releases at which a rule was read, a line
-    counts unchanged; so does a line that asks for less than what was read, because it refuses all of that and more. If
-    another rule was written for such a line, that rule has the message and the fix of the release, and this one neither
-    holds nor is in doubt there. A line of documentation proves nothing about a release.
+    counts unchanged; so does a line with a weaker condition than the one that was read, because it refuses all of that
+    and more. If another rule was written for such a line, that rule has the message and the fix of the release, and
+    this one neither holds nor is in doubt there. A line of documentation proves nothing about a release.
     """
     sure: set[int] = set()
     alike: set[int] = set()
@@ -174,7 +174,7 @@ def read_exactly(rules: Mapping[str, Evidence], lines: Mapping[str, Line], same:
 
 
 def carried(evidence: Evidence, lines: Mapping[str, Line], others: Others, sure: Collection[int]) -> set[str]:
-    """The rules that refuse everything that a rule refuses, in releases where its own checks ask for less."""
+    """The rules that refuse everything that a rule refuses, in releases in which its own checks are weaker."""
     return {
         rule
         for id in evidence.sites
@@ -187,7 +187,7 @@ def carried(evidence: Evidence, lines: Mapping[str, Line], others: Others, sure:
 def only_wider(
     evidence: Evidence, lines: Mapping[str, Line], same: Mapping[str, Sequence[str]], others: Others
 ) -> dict[int, set[str]]:
-    """The releases in which a rule holds only because its checks ask for less than where it was read, each with the
+    """The releases in which a rule holds only because its checks are weaker than where it was read, each with the
     lines: the message and the fix may be wrong there."""
     found: dict[int, set[str]] = {}
     exact: set[int] = set()

@@ -62,7 +62,7 @@ class Framework:
 
     @property
     def extracted(self) -> tuple[str, ...]:
-        """What the parser needs on disk."""
+        """Files that the parser needs on disk."""
         return self.needs or tuple(dict.fromkeys(root.partition("/")[0] for root in self.roots))
 
     @property
@@ -312,4 +312,4 @@ COMPARED = (
     _front_end("mindspeed-mm", "Ascend/MindSpeed-MM"),
     _front_end("mindspeed-rl", "Ascend/MindSpeed-RL"),
 )
-"""Further programs that start a framework, whose tables are also written from their repositories."""
+"""Other programs that start a framework; their tables are also generated from their repositories."""

@@ -1,8 +1,8 @@
 """Builds the site of every version: `python docs/site/versions.py FOLDER`, in a clone that has its tags.
 
-Each tag vX.Y.Z becomes a folder X.Y.Z, built by its own pages and settings. The tree at hand becomes the folder of its
-version, or `main` where that version has a tag. versions.json lists them for the selector of the theme, and the first
-page leads to the newest release.
+Each tag vX.Y.Z becomes a folder X.Y.Z, built by its own pages and settings. The current tree becomes the folder of its
+version, or `main` if that version has a tag. versions.json lists them for the selector of the theme, and the first page
+leads to the newest release.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def mkdocs(tree: Path, out: Path) -> None:
 
 
 def versions(tags: list[str], current: str) -> dict[str, str | None]:
-    """The folders of the site and the tag of each, newest first; None is the tree at hand."""
+    """The folders of the site and the tag of each, newest first; None is the current tree."""
     numbered = sorted((tuple(map(int, m.groups())), tag) for tag in tags if (m := TAG.fullmatch(tag)))
     released = {tag[1:]: tag for _, tag in reversed(numbered)}
     return {"main" if current in released else current: None, **released}

@@ -78,7 +78,7 @@ def _new_lines(before: str, after: str) -> frozenset[int]:
 
 
 def _alike(before: Sequence[str], after: Sequence[str]) -> int:
-    """How many lines are the same at the beginning."""
+    """The number of equal lines at the beginning."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False)))
 
 

@@ -31,7 +31,7 @@ ALSO = "the same here"
 
 
 def fold_alike(report: Report) -> Report:
-    """The report with one finding for what several launches of a manifest have on lines of the same text."""
+    """The report with one finding for a fault that several launches of a manifest have on lines with the same text."""
     manifests = [job.documents[0].source.name for job in report.jobs if job.documents[0].kind == "manifest"]
     several = {name for name in manifests if manifests.count(name) > 1}
     if not several:
@@ -56,7 +56,7 @@ def _identity(finding: Finding) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredRun:
-    """A measured run, read as the settings state. Its figures raise InputError if there is no estimate."""
+    """A measured run, as the settings describe it. Its figures raise InputError if there is no estimate."""
 
     run: Measured
     settings: Settings
@@ -77,7 +77,7 @@ class MeasuredRun:
 
     @property
     def pace(self) -> float:
-        """How many times as fast as its estimate; 1 if no step was measured."""
+        """The estimated time divided by the measured time; 1 if no step was measured."""
         if self.run.step is None:
             return 1.0
         from preflight.steptime import estimate
@@ -89,7 +89,7 @@ class MeasuredRun:
         return found.seconds / self.run.step
 
     def _unknown(self, reasons: tuple[str, ...]) -> InputError:
-        return InputError(f"the measured run cannot be estimated: {'; '.join(reasons)}", self.run.config)
+        return InputError(f"cannot estimate the measured run: {'; '.join(reasons)}", self.run.config)
 
     def _job(self) -> Job:
         path = self.settings.root / self.run.config
@@ -103,13 +103,13 @@ class MeasuredRun:
 
 
 Suggest = Callable[[Workspace, Report], Report]
-"""Adds layouts that would cure an error to the findings of a report."""
+"""Adds layouts that would fix an error to the findings of a report."""
 Prove = Callable[[Workspace, Report, "Workspace | None"], Report]
 """Keeps only the proven fixes in a report; they are proven under every rule if the last argument is given."""
 
 
 def with_network(request: Request, facts: Facts) -> Request:
-    """The request with the links of the cluster and its software, where they are stated."""
+    """The request with the links and the software of the cluster, if they are stated."""
     network = network_rate(facts.network) if facts.network else None
     software = float(facts.software) if facts.software else None
     return request._replace(network=network, link=facts.link * 1e9 if facts.link else None, software=software)
@@ -137,9 +137,9 @@ def with_present_rules(choice: Choice, settings: Settings) -> tuple[Choice, Sett
 
 
 class Checker:
-    """Settings, what the caller adds to them, and the plugins. Raises InputError for unknown ids and names.
+    """Settings, the additions of the caller, and the plugins. Raises InputError for unknown ids and names.
 
-    broken: why the settings could not be read; the defaults hold then. ignored: settings that another user may have
+    broken: why the settings could not be read; then the defaults apply. ignored: settings that another user may have
     written, with the reason. names: the names set by the call that the files read. isolated: nothing is opened outside
     of what the call names. renamed: former names of rules that the choice or the settings use, with the present ones.
     """
@@ -151,11 +151,13 @@ class Checker:
         self.broken: InputError | None = None
         self.ignored: Mapping[str, str] = {}
         self.names = NamesRead()
-        self.site: SiteRequest | None = None  # what a run names is looked at, too
-        self.folders: list[Checker] = []  # by the settings of other folders
-        self.suggest: Suggest | None = None  # puts other layouts on the findings that they cure
-        self.prove: Prove | None = None  # leaves of what is offered what is proven; None if the offers are not shown
-        self.nearest: Callable[[Path], Checker] | None = None  # the checker for a file, by the settings nearest to it
+        self.site: SiteRequest | None = None  # the files that a run names are also checked
+        self.folders: list[Checker] = []  # checkers for the settings of other folders
+        self.suggest: Suggest | None = None  # adds other layouts to the findings that they fix
+        self.prove: Prove | None = None  # keeps only the proven fixes; None if fixes are not shown
+        self.nearest: Callable[[Path], Checker] | None = (
+            None  # returns the checker for a file, according to the nearest settings
+        )
         self.named = choice.over(settings.choice)
         """The choice as it is written, with the names of groups."""
         self.choice = self.named
@@ -184,7 +186,7 @@ class Checker:
         return self if path is None or self.nearest is None else self.nearest(path)
 
     def settings_of(self, path: Path) -> Settings:
-        """The settings that hold for a file; where they are broken, those of the call: checking the file reports
+        """The settings that apply to a file; if they are broken, those of the call: checking the file reports
         why."""
         try:
             return self.of(path).settings
@@ -196,7 +198,7 @@ class Checker:
         return (self.settings, *(found.settings for found in self.folders))
 
     def request(self, path: Path | None) -> Request:
-        """The facts that hold for a file."""
+        """The facts that apply to a file."""
         facts = self.settings.facts
         for part in self.settings.matching(path) if path is not None and self.settings.per_file else ():
             facts = part.facts.over(facts)
@@ -216,7 +218,7 @@ class Checker:
 
     @cached_property
     def pace(self) -> float:
-        """How many times as fast as its estimate the measured run was. Raises InputError if there is none."""
+        """The estimated time of the measured run divided by its measured time. Raises InputError if there is none."""
         return self._run.pace if self._run is not None else 1.0
 
     @cached_property
@@ -257,7 +259,7 @@ class Checker:
             return unreadable(error)
 
     def check_source(self, source: Source, *, asked: bool = True) -> Report:
-        """Check one file that was read. asked: the caller states that it is a config, so it must be readable."""
+        """Check a file that has been read. asked: the caller states that it is a config, so it must be readable."""
         return attempted(source.name, lambda: self._checked(source, asked), self._seconds)
 
     @property

@@ -1,4 +1,4 @@
-"""What a change of configs means for their runs: arguments that differ, findings that come and go."""
+"""What a change of configs means for their runs: arguments that differ, findings that appear or disappear."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from preflight.source.repository import Repository
 from preflight.source.text import InputError, Source
 
 MOST = 2000
-"""The number of differing files that are compared."""
+"""The maximum number of differing files that are compared."""
 
 
 Sources = Mapping[str, Source | None]
@@ -210,7 +210,7 @@ def _differences(before: Job, after: Job) -> Iterator[Difference]:
 
 
 def _place(value: Value) -> object:
-    """Where a value is set: a config may contain the same key several times."""
+    """The place where a value is set: a config may contain the same key several times."""
     return (value.span.path, value.span.start) if value.span is not None else ""
 
 
@@ -236,7 +236,7 @@ USAGE = "compare two files, two folders, or revisions of git: HEAD~1.., main...H
 
 
 def comparisons(checker: Checker, words: Sequence[str]) -> Iterator[Comparison]:
-    """Each file that holds a run on one of the two sides. Raises InputError if that is unknown."""
+    """Each file that contains a run on one of the two sides. Raises InputError if that is unknown."""
     if len(words) == 2 and all(os.path.exists(word) for word in words):
         yield from _of_paths(checker, Path(words[0]), Path(words[1]))
     elif words and not os.path.exists(words[0]):

@@ -21,7 +21,7 @@ def fold(
 ) -> list[Finding]:
     """The findings of a run without those that follow from others.
 
-    rules: those that made them, by id; kept: rules whose findings are never removed.
+    rules: the rules that created them, by id; kept: rules whose findings are never removed.
     """
     said = _said_by_others(found, rules)
     alone = len(said) < 2
@@ -60,7 +60,7 @@ def _of_one_value(found: Sequence[Finding]) -> list[Finding]:
 
 
 def _of_sections(found: Sequence[Finding]) -> list[Finding]:
-    """Where a key of the layout is misspelt and refused, the layout and its memory are not those that were meant."""
+    """If a key of the layout is misspelt and refused, the layout and its memory are not the intended ones."""
     errors = [f for f in found if f.severity is Severity.ERROR and f.fix is not None and len(f.key) > 1]
     sections = {f.key[:-1] for f in errors if f.fix is not None and any(e.action == "rename" for e in f.fix.edits)}
     laid = {section for section in sections if "parallel" in str(section[-1])}
@@ -107,7 +107,7 @@ def _of_refused_sizes(found: Sequence[Finding], job: Job, rules: Mapping[str, Ch
 
 
 def _of_misfit_sizes(found: Sequence[Finding], job: Job) -> list[Finding]:
-    """Where an odd degree does not fit the devices, what else does not fit that degree follows from it. A power of two
+    """If an odd degree does not fit the devices, other findings about that degree follow from this one. A power of two
     is unlikely to be a typo: then the number of devices is wrong, and other findings about the degree remain after that
     is fixed."""
     cause = next((f for f in found if f.rule == _DEVICES and f.severity is Severity.ERROR), None)
@@ -128,8 +128,8 @@ def _points_at(finding: Finding, places: set[tuple[str, int]]) -> bool:
 
 
 def _of_lost_groups(found: Sequence[Finding], job: Job, rules: Mapping[str, Checkable]) -> list[Finding]:
-    """Options missing from a group that no launch uses, or after a word that is not an option: the first one reports
-    it, the others follow from it."""
+    """Options missing from a group that no launch uses, or after a word that is not an option: the first finding
+    reports it, and the others follow from it."""
     groups = {(p.kind, p.span.start): p.keys for d in job.documents for p in d.problems if p.kind in _GROUPS}
     for cause in found:
         flags = groups.get((cause.rule, cause.span.start), ()) or _brought_back(cause)

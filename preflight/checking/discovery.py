@@ -1,4 +1,4 @@
-"""Which files a call means: the ones it names, and the configs below the folders it names that git does not ignore."""
+"""The files of a call: those it names, and the configs in the named folders that git does not ignore."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Named(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """What a call specifies for the files of folders, in addition to the settings. markdown: also look into Markdown
+    """Specifications of a call for the files of folders, in addition to the settings. markdown: also look into Markdown
     files."""
 
     exclude: tuple[str, ...] = ()

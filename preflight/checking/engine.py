@@ -34,12 +34,12 @@ MOST_OF_A_RULE = 200
 """Limit of findings taken from a rule in one run, because each may take milliseconds."""
 MORE = "and {count:,} more findings of {rule} in this file"
 MANY_MORE = "and at least {count:,} more findings of {rule} in this file"
-UNCOUNTED = "this file has more of these than are counted"
+UNCOUNTED = "this file has more of these findings than are counted"
 
 
 def some_of(found: Iterable[Finding | Unverified], start: Span) -> list[Finding | Unverified]:
-    """What a rule reports, up to a limit; where it has more,
-    a finding with the rule's own severity stands for the rest. start: of the run."""
+    """The reports of a rule, up to a limit; one finding with the rule's severity represents the rest. start: the start
+    of the run."""
     rest = iter(found)
     said = list(islice(rest, MOST_OF_A_RULE))
     if len(said) == MOST_OF_A_RULE and next(rest, None) is not None:
@@ -49,8 +49,8 @@ def some_of(found: Iterable[Finding | Unverified], start: Span) -> list[Finding 
 
 
 def bounded(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings in the same order; if a rule has too many in a file, only the most severe, the earliest of them
-    first, and one finding that counts the others."""
+    """The findings in the same order; if a rule has too many in a file, only the most severe ones, the earliest first,
+    and one finding that counts the others."""
     counts = Counter((finding.path, finding.rule) for finding in findings)
     crowded = {key for key, number in counts.items() if number > MOST_FINDINGS + 1}
     if not crowded:
@@ -86,7 +86,7 @@ def _more(rest: Sequence[Finding]) -> Finding:
 
 
 class Crash(NamedTuple):
-    """A rule that failed; it is never hidden and is not a finding."""
+    """A rule that failed; this is never hidden and is not a finding."""
 
     rule: str
     path: str
@@ -101,7 +101,7 @@ class Unchecked(NamedTuple):
     path: str
     because: str
     needs: Needed | None = None
-    """What would make it verifiable, where that is one thing."""
+    """The one fact that would make it verifiable, if there is exactly one."""
 
 
 class Unreadable(NamedTuple):
@@ -119,7 +119,7 @@ class Unreadable(NamedTuple):
 TOO_DEEP = "a value is nested too deeply to be read"
 
 Said = tuple[str, str, int, str]
-"""What names a finding: its rule, its place and its message."""
+"""The identity of a finding: its rule, its place and its message."""
 
 OWN = "own-check"
 """The rule that reports what the program's source refuses."""
@@ -146,8 +146,8 @@ class Policy(NamedTuple):
 
 @dataclass(frozen=True)
 class Report:
-    """What was found. skipped: files that no dialect claims. unknown: what could not be verified. errors: files that
-    cannot be read.
+    """The results of a check. skipped: files that no dialect claims. unknown: unverified checks. errors: files
+    that cannot be read.
 
     looked: other files that were opened, or looked for and not found: their contents affect the report.
     """
@@ -162,7 +162,7 @@ class Report:
     errors: tuple[Unreadable, ...] = ()
     looked: tuple[str, ...] = ()
     rules: tuple[Checkable, ...] = ()
-    """The rules that made the findings, sorted by id."""
+    """The rules that created the findings, sorted by id."""
 
     reads: tuple[str, ...] = ()
     """The names set by the caller that something reads."""
@@ -273,7 +273,7 @@ def check_documents(
     policy: Policy = Policy(),
     beside: Beside = NOTHING,
 ) -> Report:
-    """Check documents that were loaded. Raises InputError if a claimed file cannot be read as its framework reads
+    """Check loaded documents. Raises InputError if a claimed file cannot be read as its framework reads
     it."""
     findings, unknown, crashes = list[Finding](), list[Unchecked](), list[Crash]()
     jobs: list[Job] = []
@@ -312,7 +312,7 @@ def _said(finding: Finding) -> Said:
 
 
 def _with_refusals(jobs: Sequence[Job], said: Sequence[set[Said]], kept: Sequence[Finding]) -> tuple[Job, ...]:
-    """The runs, with the rules that refuse them, except for suppressed errors."""
+    """The runs with the rules that refuse them; suppressed errors do not count."""
     left = {_said(finding) for finding in kept if _refuses(finding)}
     rules = (tuple(sorted({rule for rule, *_ in errors & left})) for errors in said)
     return tuple(job.refused_by(by) if by else job for job, by in zip(jobs, rules, strict=True))

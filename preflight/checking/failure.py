@@ -76,7 +76,8 @@ def with_refused_scripts(
     ours: Callable[[Source, int], bool] | None = None,
 ) -> Report:
     """A report with the places at which bash stops in scripts without a run, and with line ends that hide a run. ours:
-    decides whether a script with a fault on a line is reported; without it every script that bash refuses is."""
+    decides whether a script with a fault on a line is reported; if it is None, every script that bash refuses is
+    reported."""
     found = [finding for source in sources if source.name in report.skipped for finding in _refused(source, ours)]
     if not found:
         return report
@@ -98,7 +99,7 @@ def _refused(source: Source, ours: Callable[[Source, int], bool] | None) -> Iter
     if refused is not None:
         if ours is None or ours(source, source.position(refused.start).line):
             yield _as_finding(refused.problem(source))
-    elif "\r\n" in source.text and len(source.text) <= SMALL:  # it is read a second time
+    elif "\r\n" in source.text and len(source.text) <= SMALL:  # the script is read a second time
         plain = source.changed(source.text.replace("\r\n", "\n"))
         if stops_at_line_ends(source) if ours is None else ours(plain, 1):
             from preflight.loaders.shell.faults import carriage_returns
@@ -137,8 +138,8 @@ def _trains(document: Document) -> bool:
 
 
 def with_refused_shape(report: Report, source: Source, plugins: Plugins, request: Request) -> Report:
-    """The report of a named file; where no dialect claims it and its target's framework refuses such a file,
-    with that error."""
+    """The report of a named file; if no dialect claims it and the framework of the target refuses such a file, with
+    that error."""
     named_yaml = source.path is not None and source.path.suffix in (".yaml", ".yml")
     if report.skipped != (source.name,) or request.target is None or not named_yaml:
         return report

@@ -17,7 +17,7 @@ from preflight.source.spelling import meant_boolean, slips
 
 
 class Policy:
-    """The policy over one run."""
+    """The policy for one run."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
@@ -43,7 +43,7 @@ class Policy:
         return replace(finding, fix=judged[0], alternatives=tuple(judged[1:]))
 
     def step(self, edits: Sequence[Edit], key: Key) -> float | None:
-        """How far edits move a single number; None for all other edits."""
+        """The distance by which edits move a single number; None for all other edits."""
         value = self._value(key)
         if len(edits) != 1 or edits[0].key != key or value is None or not _is_number(value.raw):
             return None
@@ -64,10 +64,10 @@ class Policy:
         offered = offered or any(map(self._roughens, fix.edits))
         if fix.layout and change is not Change.REMOVAL:
             ones = [self._value(e.key) for e in fix.edits if e.value == 1 and str(e.key[-1]).find("parallel") >= 0]
-            gone = any(value is not None and value.raw != 1 for value in ones)  # a degree of 1 is none
+            gone = any(value is not None and value.raw != 1 for value in ones)  # a degree of 1 means no parallelism
             change = Change.REMOVAL if gone else Change.NUMBER
         if change is Change.SWITCH and finding.severity is not Severity.ERROR:
-            offered = offered or fix.safety is Safety.UNSAFE  # the run is not refused, and the choice was typed
+            offered = offered or fix.safety is Safety.UNSAFE  # the run is accepted, and the choice was set explicitly
         if change is Change.REMOVAL:
             offered = offered or fix.safety is not Safety.SAFE or finding.severity is Severity.ERROR
         same = change is Change.CORRECTION or fix.safety is Safety.SAFE  # what was meant is trained
@@ -108,7 +108,7 @@ class Policy:
         """Removals of options that the rest of the file supports come last, and those of explicitly set options
         first."""
         gone = [self._name(edit.key) for edit in fix.edits if edit.action == "remove" and edit.key]
-        same = layout and fix.change is Change.NUMBER  # the search has ranked them
+        same = layout and fix.change is Change.NUMBER  # the search has already ranked them
         typed = [value.span.start for name in gone if (value := self.job.arguments.given(name)) and value.span]
         backed = max((support(name, self.job) for name in gone), default=0)
         return fix.offered and not same, fix.change.rank, backed, -max(typed, default=0)
@@ -223,7 +223,7 @@ _NOT_ONE_OF = lazy_pattern(r"([A-Za-z_]\w*) not in ([\[(].*[\])])")
 def implied_fix(condition: Iterable[str], arguments: Arguments) -> Fix | None:
     """The fix for a condition under which a program refuses: the required option is switched on, or set to the only
     accepted value. condition: its parts, all of which hold. If several parts could be changed, no fix is certain. If
-    sizes do not divide, a change that disables the check is only offered, because the sizes may be wrong.
+    sizes are not divisible, a change that disables the check is only offered, because the sizes may be wrong.
     """
     parts = tuple(condition)
     ways = [way for part in parts if (way := _way(part, arguments)) is not None]

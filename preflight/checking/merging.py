@@ -1,4 +1,4 @@
-"""One report of many."""
+"""Merges reports."""
 
 from __future__ import annotations
 

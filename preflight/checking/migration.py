@@ -1,4 +1,5 @@
-"""What a move to another release of its framework changes for a run: findings that come and go, values, defaults."""
+"""The effects of another release of its framework on a run: findings that appear or disappear, values,
+defaults."""
 
 from __future__ import annotations
 
@@ -118,7 +119,7 @@ def option_text(value: object) -> str:
 
 
 def _option(job: Job, name: str, value: object) -> str:
-    """The option that sets an argument, or its name where none does."""
+    """The option that sets an argument, or the name of the argument if there is none."""
     edits = job.arguments.put(name, value) or job.arguments.put(name, not value)
     return next((key for edit in edits for key in map(str, edit.key) if key.startswith("--")), name)
 

@@ -26,10 +26,10 @@ class OwnDevices:
 
 
 def usable(path: Path) -> Settings:
-    """The settings of a file. Raises InputError if they cannot be used, or ask for another preflight."""
+    """The settings of a file. Raises InputError if they cannot be used, or require another preflight."""
     found = load(path)
     if found.required_version and not matches(preflight.__version__, found.required_version):
-        why = f"asks for preflight {found.required_version}, this is {preflight.__version__}"
+        why = f"requires preflight {found.required_version}, but this is {preflight.__version__}"
         raise InputError(why, str(found.path))
     return found
 

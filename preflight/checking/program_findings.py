@@ -1,5 +1,5 @@
-"""Asks the program's own source about a run: finds the source, and turns its answers into findings at the run's
-options."""
+"""Checks a run against the source of its program: finds the source, and turns its refusals into findings at the options
+of the run."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FIRST = "parse"
 """The stage without which nothing was examined."""
 MODULE = "-m"
 USUAL = "pretrain_gpt.py"
-"""The entry script of a run that names none."""
+"""The assumed entry script of a run that does not name one."""
 NEVER_SURE = frozenset(["AttributeError", "NameError", "UnboundLocalError", "ImportError", "ModuleNotFoundError"])
 """Errors that unread code may cause: they do not refuse a run."""
 LACKS_ARGUMENT = ("patches", "AttributeError")
@@ -115,7 +115,7 @@ def _with_configuration(job: Job, document: Document, request: Request, beside: 
 
 
 class _Asked(NamedTuple):
-    """Identifies a question to a program, so that it is asked only once."""
+    """The key of a query to a program, so that it runs only once."""
 
     program: Program
     words: tuple[str, ...]
@@ -130,13 +130,13 @@ class _Asked(NamedTuple):
 
 
 def _judged(job: Job, *, entry: str, launch: Launch | None, request: Request, checkout: Checkout) -> Judged:
-    """What the source decides about a run."""
+    """The verdict of the source about a run."""
     from preflight.program.checkpoint_arguments import CHECKPOINT
     from preflight.program.verdict import Program
 
     roots, lacking = checkout.roots(job.versions)
     if lacking:
-        why = Message("the source of {names:and} is not at hand", names=lacking)
+        why = Message("the source of {names:and} is not available", names=lacking)
         return Judged("unread", (Unverified(why),), complete=False)
     entry = entry or _below(roots, launch)
     usual, device = os.path.join(checkout.root, USUAL), job.cluster.device
@@ -201,7 +201,7 @@ def _of_training(verdict: Verdict, entry: str | None, *, named: bool) -> Verdict
 @lru_cache(maxsize=64)
 def _trains(entry: str | None) -> bool:
     """Whether a script calls the training loop."""
-    if entry is None or not os.path.isfile(entry):  # a pipe may be there
+    if entry is None or not os.path.isfile(entry):  # the path may be a pipe
         return False
     try:
         with open(entry, encoding="utf-8", errors="replace") as file:
@@ -223,13 +223,11 @@ def _without_guesses(verdict: Verdict, checkout: Checkout | None, job: Job) -> V
     named = UNRECOGNIZED.match(certain.message) if certain.error == PARSER else None
     options = {word.partition("=")[0] for word in named[1].split() if word.startswith("--")} if named else set()
     brought = bool(job.arguments.settled) and certain.error != PARSER and CHECKPOINT not in verdict.stages
-    mentioned = (
-        checkout is not None and options and options & checkout.mentioned
-    )  # which looks through the whole checkout
+    mentioned = checkout is not None and options and options & checkout.mentioned  # this searches the whole checkout
     guessed = certain.error in NEVER_SURE and (certain.stage, certain.error) != LACKS_ARGUMENT
     if not guessed and not brought and not mentioned:
         return verdict
-    why = "values of a checkpoint are not known" if brought else f"{refusal_text(certain)} ({certain.place})"
+    why = "values of a checkpoint are unknown" if brought else f"{refusal_text(certain)} ({certain.place})"
     return verdict._replace(outcome="unread", refusals=(), why=why)
 
 
@@ -328,8 +326,8 @@ def _changed(changes: Iterable[Switch], job: Job) -> Iterator[Finding]:
 
 
 def _remarked(remarks: Iterable[Remark], job: Job) -> Iterator[Finding]:
-    """The program's warnings, at the first option that the text names and the run sets. A warning that names none
-    belongs to no line of the run; replacing a default of the entry script is intended."""
+    """The program's warnings, at the first option that the text names and the run sets. A warning that names no option
+    cannot be assigned to a line of the run; replacing a default of the entry script is intended."""
     for one in dict.fromkeys(remarks):
         text = HERALD.sub("", " ".join(one.text.split()))[:MOST_TEXT]
         named = (name.lstrip("-").replace("-", "_") for name in ARGUMENT.findall(text))
@@ -367,7 +365,7 @@ def _left_open(refusals: Sequence[Refusal], job: Job) -> list[Unverified]:
             count=len(world),
         )
         said.append(undecided_refusal(world[0], job) if known else Unverified(because, job.start, Needed.WORLD_SIZE))
-    return said or [Unverified("the program leaves open whether it refuses", job.start)]
+    return said or [Unverified("it is unknown whether the program refuses this run", job.start)]
 
 
 def _site(place: Place, roots: Sequence[str]) -> Site | None:

@@ -1,4 +1,4 @@
-"""Asks the source of a program that reads a configuration file about a run."""
+"""Checks a run against the source of a program that reads a configuration file."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ def reads_configurations(job: Job) -> bool:
 def judged_configuration(
     job: Job, *, tree: Node, request: Request, roots: Sequence[str], site: Callable[[Place, Sequence[str]], Site | None]
 ) -> Judged:
-    """What the source decides about a run: a certain refusal; anything else leaves the rules unchanged."""
+    """The verdict of the source about a run: a certain refusal; any other result leaves the findings of the rules
+    unchanged."""
     from preflight.program import judge
     from preflight.program.verdict import Machine, Program
 

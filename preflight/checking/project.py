@@ -38,7 +38,7 @@ class Reading(NamedTuple):
             return f"{self.target} (from {self.evidence})" if self.evidence else self.target
         many = len(self.releases)
         if many > MOST_RELEASES:
-            return f"{self.target}, a guess: {many} releases from {self.releases[0]} to {self.releases[-1]} fit"
+            return f"{self.target} (a guess: {many} releases from {self.releases[0]} to {self.releases[-1]} fit)"
         others = f": {', '.join(self.releases)} fit" if many > 1 else ""
         return f"{self.target}, a guess{others}"
 
@@ -86,7 +86,7 @@ def _folder(report: Report, target: str) -> str:
 
 
 def survey(report: Report) -> Project:
-    """Look over the runs of a project."""
+    """Inspect the runs of a project."""
     readings = _narrowed(Counter(map(reading_of, report.jobs)))
     devices = Counter(job.cluster.device.name for job in report.jobs if job.cluster.device is not None)
     each = Counter(job.cluster.per_node.raw for job in report.jobs if isinstance(job.cluster.per_node.raw, int))
@@ -102,13 +102,13 @@ def survey(report: Report) -> Project:
 
 
 def settings_lines(project: Project, facts: Facts) -> Iterator[str]:
-    """The text of preflight.toml. facts: what the caller states; it outweighs what the files show."""
+    """The text of preflight.toml. facts: what the caller states; it takes precedence over the files."""
     yield "# Settings of preflight; `preflight check --show-settings` prints those in effect"
     yield from _target(project, facts)
     if facts.device:
         yield f'device = "{facts.device}"'
     elif len(project.devices) == 1:
-        yield f'device = "{project.devices[0]}"  # the files name it'
+        yield f'device = "{project.devices[0]}"  # named in the files'
     else:
         yield '# device = "h100"  # the accelerator: enables the estimate of memory'
     if facts.devices_per_node:
@@ -120,7 +120,7 @@ def settings_lines(project: Project, facts: Facts) -> Iterator[str]:
     if facts.world_size:
         yield f"world-size = {facts.world_size}"
     if project.vendored:
-        yield f"exclude = [{', '.join(_quoted(project.vendored))}]  # code of others"
+        yield f"exclude = [{', '.join(_quoted(project.vendored))}]  # third-party code"
     if not facts.target:
         yield from _targets_by_folder(project)
 

@@ -18,7 +18,7 @@ MOST_TEXT = 400
 
 
 def undecided_refusal(refusal: Refusal, job: Job) -> Unverified:
-    """The facts that decide a refusal: the one that does, or all that it depends on."""
+    """The facts that decide a refusal: the deciding one, or all that it depends on."""
     from preflight.program.values import parted
 
     parts: dict[str, object] = {"text": refusal_text(refusal), "place": str(refusal.place)}

@@ -1,4 +1,4 @@
-"""A report with its findings in the language of the call, for formats that print messages unchanged."""
+"""A report with its findings in the language of the call, for formats that print messages as they are."""
 
 from __future__ import annotations
 

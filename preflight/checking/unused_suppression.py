@@ -2,7 +2,7 @@
 
 ## What it does
 Looks at every `# preflight: ignore[rule-id] reason`: it must name existing rules, give a reason, and hide
-something. Where a rule is skipped because a value is unknown, its suppression may be needed, and is not reported.
+something. If a rule is skipped because a value is unknown, its suppression may be needed and is not reported.
 
 ## Why is this bad?
 A suppression that hides nothing today hides the next fault in the same place. One without a reason cannot be reviewed,

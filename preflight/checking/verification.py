@@ -138,7 +138,7 @@ def verify_release(target: str, plugins: Plugins) -> None:
     digits = numbers(wanted.version)[:2]
     alike = wanted.version in listed or (digits and any(numbers(one)[: len(digits)] == digits for one in known))
     if wanted.version and not alike:
-        raise InputError(f"{target} is not a release that preflight knows; there are {', '.join(known)}")
+        raise InputError(f"{target} is not a known release; the known ones are {', '.join(known)}")
 
 
 def verify_program(facts: Facts) -> None:
@@ -160,16 +160,16 @@ def verify_facts(facts: Facts, plugins: Plugins) -> None:
         names = [name.lower() for device in plugins.devices for name in (device.name, *device.aliases)]
         hint = (
             did_you_mean(facts.device.lower(), names)
-            or f"; there are {', '.join(device.name for device in plugins.devices)}"
+            or f"; known devices are {', '.join(device.name for device in plugins.devices)}"
         )
-        raise InputError(f"no device is called {facts.device!r}{hint}")
+        raise InputError(f"there is no device {facts.device!r}{hint}")
     if facts.network and network_rate(facts.network) is None:
         names = [network.name for network in networks()]
-        hint = did_you_mean(facts.network, names) or f"; there are {', '.join(names)}"
+        hint = did_you_mean(facts.network, names) or f"; known networks are {', '.join(names)}"
         raise InputError(f"{facts.network!r} is neither a network nor a number of GB/s{hint}")
     if facts.target:
         wanted = Target.parse(facts.target)
         known = sorted({target.framework for dialect in plugins.dialects for target in dialect.targets})
         if wanted.framework not in known:
-            hint = did_you_mean(wanted.framework, known) or f"; there are {', '.join(known)}"
-            raise InputError(f"no framework is called {wanted.framework!r}{hint}")
+            hint = did_you_mean(wanted.framework, known) or f"; known frameworks are {', '.join(known)}"
+            raise InputError(f"there is no framework {wanted.framework!r}{hint}")

@@ -1,4 +1,4 @@
-"""The files of one call: from disk, or as edited in memory while a fix is tried."""
+"""The files of one call: from disk, or as edited in memory while a fix is tested."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Workspace:
     def check(
         self, edited: Mapping[str, Source] | None = None, known: Mapping[str, Sequence[Document]] = MappingProxyType({})
     ) -> Report:
-        """Check every source. known: the documents of edited texts by name, where they are read already. Raises
+        """Check every source. known: the documents of edited texts by name, if they have already been read. Raises
         InputError if one cannot be read."""
         edited = edited or {}
         sources = [edited.get(source.name, source) for source in self.sources]
@@ -121,7 +121,7 @@ class Workspace:
         looked = dict.fromkeys(path for document in documents for path in document.looked) | self._looked
         if self.request.follow:
             looked |= dict.fromkeys(path for source in self.sources for path in self.checkouts.looked(source.path))
-        judged = [vars(job).get("judged") for job in report.jobs]  # of those that were asked
+        judged = [vars(job).get("judged") for job in report.jobs]  # the names that were set
         looked |= dict.fromkeys(path for one in judged if one is not None for path in one.looked)
         if self.request.given:
             report = replace(report, reads=names_read(self.request.given, report.jobs))
@@ -147,7 +147,9 @@ class Workspace:
         if path not in self._opened:
             source = Source.read(path, shown)
             if not may_read(len(source.text)):
-                raise Exceeded(f"is not read: the files that one config names have more than {READ:,} bytes", shown)
+                raise Exceeded(
+                    f"is not read: the files that a config names have more than {READ:,} bytes in total", shown
+                )
             self._opened[path] = load(source)
         return next(iter(self._opened[path]), None)
 

@@ -30,10 +30,10 @@ def main() -> None:
     _reopen()
     gc.set_threshold(*FEW_COLLECTIONS)
     try:
-        if sys.argv[1:2] != ["gate-serve"]:  # which ends its workers first
+        if sys.argv[1:2] != ["gate-serve"]:  # this ends its workers first
             _end_when_told()
         code = run(sys.argv[1:])
-    except KeyboardInterrupt:  # while modules are loaded
+    except KeyboardInterrupt:  # SIGINT while modules are being loaded
         code = INTERRUPTED
     except Terminated:
         code = TERMINATED
@@ -67,7 +67,7 @@ def _reopen() -> None:
 
 
 def _leave(code: int) -> None:
-    """End the process without freeing its objects individually, which would take a seventh of a check."""
+    """End the process without freeing its objects individually, which would take a seventh of the time of a check."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

@@ -170,7 +170,7 @@ class Commands(TyperGroup):
         if isinstance(command, Command):
             command.headings = headings_of(getattr(module, COMMANDS[cmd_name]))
         hints = get_annotations(function)
-        for param in command.params:  # click 8.4 and later take away the help that typer gave to an argument
+        for param in command.params:  # click 8.4 and later discard the help text that typer sets for an argument
             if isinstance(param, TyperArgument) and not param.help:
                 info = get_args(hints.get(param.name or ""))
                 param.help = next((part.help for part in info if isinstance(part, ArgumentInfo)), None)

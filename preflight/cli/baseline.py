@@ -24,7 +24,7 @@ To = Annotated[str, typer.Option("--output-file", "-o", metavar="FILE", help="Th
 def baseline(inputs: Inputs, facts: JobFacts, rules: Rules, command: Started = None, output_file: To = FILE) -> int:
     """Record the current findings, so that `preflight check --baseline FILE` reports only new ones.
 
-    Findings are named by rule and key path: they stay known when lines move.
+    Findings are named by rule and key path: they are still recognised when lines move.
     """
     checker = session.checker(facts, rules, lenient=True)
     report = merge(session.reports(checker, inputs, command))

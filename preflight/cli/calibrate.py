@@ -24,12 +24,10 @@ if TYPE_CHECKING:
     from preflight.job import Job
     from preflight.logs.calibration import Run
 
-Logs = Annotated[
-    list[str] | None, option(metavar="[LOG|-]...", help="Logs of runs that trained; of one run a log each.")
-]
-RUN = "The config of the run, or one for each log, in their order."
+Logs = Annotated[list[str] | None, option(metavar="[LOG|-]...", help="Logs of completed runs, one log per run.")]
+RUN = "The config of the run, or one per log, in the same order."
 Configs = Annotated[list[str] | None, option("--run", metavar="CONFIG", help=RUN)]
-Write = Annotated[bool, typer.Option("--write", help="Write preflight.toml here, where there is none.")]
+Write = Annotated[bool, typer.Option("--write", help="Write preflight.toml here, if there is none.")]
 
 
 @takes(JobFacts, Rules, Printed)
@@ -52,9 +50,9 @@ def calibrate(
 
     style = output.printed(out)
     if not logs or not run:
-        raise InputError("give the log of a run that trained, and its config: preflight calibrate LOG --run CONFIG")
+        raise InputError("give the log of a completed run and its config: preflight calibrate LOG --run CONFIG")
     if len(run) not in (1, len(logs)):
-        raise InputError(f"{len(logs)} logs have {len(run)} configs: give one for all, or one for each")
+        raise InputError(f"{len(logs)} logs, but {len(run)} configs: give one for all logs, or one per log")
     runs = _runs(logs, run * len(logs) if len(run) == 1 else run, facts, rules)
     found = factors(runs)
     if out.output_format == "json":
@@ -90,7 +88,7 @@ def _job(config: str, facts: JobFacts, rules: Rules) -> Job:
     report = merge(session.reports(session.checker(facts, rules), Inputs(paths=[config]), None))
     output.complain(output.problems(report))
     if not report.jobs:
-        raise InputError("holds no run that preflight knows", config)
+        raise InputError("contains no run that preflight recognises", config)
     return report.jobs[0]
 
 

@@ -29,7 +29,7 @@ PAUSE = 0.3
 
 
 def watch(check: Callable[[], int], files: Callable[[], Iterable[Path]]) -> int:
-    """Run a check now and after every change of the files, until it is interrupted; the last exit code."""
+    """Run a check now and after every change of the files, until it is interrupted; returns the last exit code."""
     code = 0
     try:
         while True:
@@ -121,10 +121,10 @@ def check(
 
 
 def _level(mode: Mode, checker: Checker) -> str:
-    """The lowest severity at which a finding fails the check. Raises InputError for one that there is not."""
+    """The lowest severity at which a finding fails the check. Raises InputError for an unknown one."""
     level = "never" if mode.exit_zero else mode.fail_on or checker.settings.fail_on
     if level not in LEVELS:
-        raise InputError(f"--fail-on is one of {', '.join(LEVELS)}, not {level!r}{did_you_mean(level, LEVELS)}")
+        raise InputError(f"--fail-on must be one of {', '.join(LEVELS)}, not {level!r}{did_you_mean(level, LEVELS)}")
     return level
 
 
@@ -136,11 +136,11 @@ def _show(checker: Checker, files: Sequence[Named], mode: Mode) -> int:
 
 
 def _verify(mode: Mode) -> None:
-    """Raises InputError for options that do not go together."""
+    """Raises InputError for options that cannot be combined."""
     if mode.unsafe and not (mode.fix or mode.diff):
         raise InputError("--unsafe needs --fix or --diff: without them nothing is changed")
     if mode.diff and mode.fix:
-        raise InputError("--diff writes nothing, --fix does: give one of them")
+        raise InputError("--diff writes nothing, but --fix does: use only one of them")
 
 
 def _changes(
@@ -165,7 +165,7 @@ def _fixed(
     mode: Mode,
     command: list[str] | None,
 ) -> int | None:
-    """Fix first. The exit code if stdout has the fixed text; otherwise None, and the check follows."""
+    """Fix first. The exit code if the fixed text was written to stdout; otherwise None, and the check follows."""
     from preflight.cli.fix import fix
 
     code = fix(inputs, *facts, rules, How(out.color, True), unsafe=mode.unsafe, command=command)
@@ -192,7 +192,7 @@ def _once(checker: Checker, inputs: Inputs, command: list[str] | None, out: Outp
 
 
 def _told(checker: Checker, inputs: Inputs, command: list[str] | None, out: Output, mode: Mode, level: str) -> int:
-    """The common case, text on stdout: the report is not kept after its file."""
+    """The common case, text on stdout: each report is discarded after its file."""
     look = _look(out)
     memo = None if mode.no_cache else Memo.of(checker, look, inputs.allow_unclaimed)
     teller = Teller(checker, look, memo, lenient=inputs.allow_unclaimed)
@@ -221,7 +221,7 @@ def _narrowed(report: Report, checker: Checker, scope: Scope) -> Report:
         if stale:
             number = sum(stale.values())
             entries = "1 entry" if number == 1 else f"{number} entries"
-            text = local(f"not needed any more: {entries} of {scope.baseline}; record it again")
+            text = local(f"no longer needed: {entries} of {scope.baseline}; record the baseline again")
             print(f"preflight: {text}", file=sys.stderr)
     if scope.diff_base is not None:
         from preflight.checking.changes import Changes

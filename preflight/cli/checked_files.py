@@ -1,4 +1,4 @@
-"""Files that are checked, and what is remembered of them."""
+"""Checking files, and remembering their reports."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ VARIABLE = "PREFLIGHT_NO_CACHE"
 FOLDER = "told"
 _COLOR = re.compile(r"\x1b\[[0-9;]*m")
 _PARTS = ("st_mtime_ns", "st_ctime_ns", "st_size", "st_ino", "st_dev", "st_mode")
-FRESH = 100_000_000  # ns; a file that young may change again without its time changing
+FRESH = 100_000_000  # ns; a more recent file may change again without a change of its time
 
 WRITTEN_BY_RUNS = (
     *(".log", ".out", ".err", ".pid", ".lock", ".tmp", ".swp", "~", ".pyc"),
@@ -169,7 +169,7 @@ def _results(team: dict[Connection, BaseProcess], number: int) -> Iterator[Any]:
             try:
                 index, results, error = pipe.recv()
             except (EOFError, OSError):
-                raise Died("a process that checks files was ended from outside") from None
+                raise Died("a worker process was killed") from None
             if error is not None:
                 raise error
             done[index] = results
@@ -181,7 +181,7 @@ def _results(team: dict[Connection, BaseProcess], number: int) -> Iterator[Any]:
 
 
 def _give(pipe: Connection, left: Iterator[int]) -> bool:
-    """Hand out the next batch, if there is one. The pipe of a dead process ends, which counts as its answer."""
+    """Hand out the next batch, if there is one. The end of a dead process's pipe counts as its answer."""
     if (index := next(left, None)) is None:
         return False
     with contextlib.suppress(OSError):
@@ -193,9 +193,9 @@ def _serve(
     pipe: Connection, others: Sequence[Connection], work: Callable[[Any], Any], chunks: Sequence[Sequence[Any]]
 ) -> None:
     """The loop of a process: it ends when the other end of its pipe is closed, or when it is killed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent answers for all
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles signals for all
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    for other in others:  # only the parent holds them open
+    for other in others:  # only the parent keeps them open
         other.close()
     with contextlib.suppress(EOFError, OSError):
         while True:
@@ -228,7 +228,7 @@ class Teller:
         return tell(report, self.look)._replace(problems=output.problems(report))
 
     def check(self, item: Named) -> Told:
-        """Check a file, and remember its report."""
+        """Check a file and remember its report."""
         report = self.checker.check_file(item, lenient=self.lenient)
         told = self.of(report)
         if self.memo is not None:
@@ -258,7 +258,7 @@ class Teller:
         if processes < 2:
             yield from map(self.check, files)
             return
-        yield from map(self.check, files[:FIRST])  # what they load, the others inherit
+        yield from map(self.check, files[:FIRST])  # the other processes inherit the modules loaded here
         yield from spread(self.check, files[FIRST:], processes)
 
 

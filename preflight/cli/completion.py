@@ -23,7 +23,7 @@ def rules(incomplete: str) -> list[str]:
 
 
 def devices(incomplete: str) -> list[str]:
-    """Names of devices, in lower case if the word begins so; aliases if no name matches."""
+    """Names of devices, in lower case if the word starts in lower case; aliases if no name matches."""
     known = plugins.load().devices
     names = [device.name.lower() if incomplete.islower() else device.name for device in known]
     return begun(names, incomplete) or begun((alias for device in known for alias in device.aliases), incomplete)
@@ -46,7 +46,7 @@ def formats(incomplete: str) -> list[str]:
 
 
 def levels(incomplete: str) -> list[str]:
-    """What `--fail-on` takes."""
+    """The values of `--fail-on`."""
     return begun(LEVELS, incomplete)
 
 

@@ -1,4 +1,4 @@
-"""Exit codes, writing to stdout, and what becomes of a command that fails."""
+"""Exit codes, writing to stdout, and the handling of a failed command."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def refuse_gone() -> None:
 
     if not hasattr(select, "poll"):
         return
-    with contextlib.suppress(OSError, ValueError):  # no file behind it
+    with contextlib.suppress(OSError, ValueError):  # stdout has no file descriptor
         watched = select.poll()
         watched.register(sys.stdout.fileno(), 0)
         if any(state & select.POLLERR for _, state in watched.poll(0)):
@@ -65,7 +65,7 @@ def silence() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-_GONE = "the working directory does not exist any more; change to another one"
+_GONE = "the working directory no longer exists; change to another one"
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
@@ -117,7 +117,7 @@ def tell(message: str, code: int) -> int:
 
 
 def placed(error: InputError) -> str:
-    """The failure with its place, in the language of this call."""
+    """The failure and its place, in the language of this call."""
     return f"{str(error)[: -len(error.message)]}{local(error.message)}" if error.message else str(error)
 
 

@@ -22,7 +22,7 @@ from preflight.source.text import InputError
 
 RuleId = Annotated[
     str | None,
-    typer.Argument(metavar="[RULE]", help="The id of a rule, or the end of one.", autocompletion=completion.rules),
+    typer.Argument(metavar="[RULE]", help="The id of a rule, or the end of its id.", autocompletion=completion.rules),
 ]
 All = Annotated[bool, typer.Option("--all", help="Print the pages of all rules.", show_default=False)]
 TRANSLATED = "rule_pages_zh"
@@ -40,7 +40,7 @@ HEADINGS = {
 def explain(rule: RuleId = None, every: All = False, lang: Lang = None) -> int:
     """Print the page of a rule.
 
-    The page has what the rule checks, why, an example, the safety of its fix and the upstream check.
+    The page describes what the rule checks and why, with an example, the safety of its fix and the upstream check.
     """
     from preflight.plugins.manager import load
 

@@ -91,7 +91,7 @@ def distinct_outcomes(outcomes: Iterable[Outcome]) -> list[Outcome]:
 
 
 def outcome_lines(outcomes: Sequence[Outcome], style: Look, *, would: bool) -> Iterator[str]:
-    """The lines about a call. would: a dry run."""
+    """The summary lines of a call. would: this is a dry run."""
     done = [outcome for outcome in outcomes if outcome.state == "fixed"]
     left = [outcome for outcome in outcomes if outcome.state != "fixed"]
     yield from (_line(outcome, style, would=would) for outcome in done)
@@ -128,12 +128,12 @@ def _line(outcome: Outcome, style: Look, *, would: bool) -> str:
 
 
 Diff = Annotated[bool, option("--diff", help="Print the changes and write nothing.")]
-CHANGES = "Apply fixes that may change batch, loss curve or speed."
+CHANGES = "Apply fixes that may change the batch, the loss curve or the speed."
 Unsafe = Annotated[bool, option("--unsafe", help=CHANGES)]
 OUTSIDE = "Also change files outside the named paths: link targets, configs that a config names."
 Follow = Annotated[bool, option("--follow", help=OUTSIDE)]
 
-CHOOSE = "Ask about every finding which way out to take, and show what each changes."
+CHOOSE = "Ask which fix to apply for each finding, and show what each one changes."
 Interactive = Annotated[bool, option("--interactive", "-i", help=CHOOSE)]
 
 
@@ -152,10 +152,10 @@ def fix(
 ) -> int:
     """Apply fixes that are proven: to files, or to the script of the command after --.
 
-    A fix is written when only the intended settings change, every comment stays, the finding is gone and no error is
-    new. Files are changed that are named, or are in the folder of one that is, or below it; others with --follow.
+    A fix is written when only the intended settings change, every comment stays, the finding is gone and there is no
+    new error. Only named files, and files in or below their folders, are changed; others need --follow.
 
-    Exit codes: 0 nothing is left that fails a check, 1 something is left (or --diff shows changes), 2 wrong usage.
+    Exit codes: 0 no finding that fails a check remains, 1 one remains (or --diff shows changes), 2 wrong usage.
     """
     style = output.look(how.color, quiet=how.quiet)
     checker = session.checker(facts, rules, at=at)

@@ -29,7 +29,8 @@ Manifest = Annotated[str | None, option("--manifest", metavar="PATH|-", help="A 
 Nodes = Annotated[int | None, option("--nodes", metavar="N", help="Nodes of the allocation.")]
 Devices = Annotated[int | None, option("--devices-per-node", metavar="M", help="Devices on a node.")]
 Device = Annotated[
-    str | None, option("--device", metavar="NAME", help="The accelerator: memory is judged, too.", completion="devices")
+    str | None,
+    option("--device", metavar="NAME", help="The accelerator: memory is also checked.", completion="devices"),
 ]
 AllocationFile = Annotated[str | None, option("--allocation", metavar="FILE", help="The allocation as JSON.")]
 Component = Annotated[bool, option("--component", help="The script is a component of a heterogeneous job.")]
@@ -46,11 +47,11 @@ Timeout = Annotated[
 Follow = Annotated[
     bool, option("--follow/--no-follow", help="Open other files that the script names.", show_default=True)
 ]
-Reason = Annotated[str | None, option("--override", metavar="REASON", help="Let it pass with errors, recorded.")]
+Reason = Annotated[str | None, option("--override", metavar="REASON", help="Let it pass despite errors; recorded.")]
 User = Annotated[str | None, option("--user", metavar="NAME", help="Who submits.")]
-Final = Annotated[list[str] | None, option("--final", metavar="RULE", help="Rules that no override lifts.")]
+Final = Annotated[list[str] | None, option("--final", metavar="RULE", help="Rules that cannot be overridden.")]
 ReportOnly = Annotated[bool, option("--report-only", help="Report what would be refused; never refuse.")]
-RefuseUnknown = Annotated[bool, option("--refuse-unknown", help="Refuse where no run could be resolved.")]
+RefuseUnknown = Annotated[bool, option("--refuse-unknown", help="Refuse submissions without a resolvable run.")]
 Audit = Annotated[str | None, option("--audit", metavar="FILE", help="Append one JSON line per verdict.")]
 Format = Annotated[
     str,
@@ -88,10 +89,10 @@ def gate(
 ) -> int:
     """Give a verdict on a job before it is queued.
 
-    Exit codes: 0 pass, 1 refuse, 2 unreadable input, 3 no verdict. The wrapper decides what 2 and 3 mean for it.
+    Exit codes: 0 pass, 1 refuse, 2 unreadable input, 3 no verdict. The caller decides what 2 and 3 mean.
     """
     if output_format not in ("json", "text"):
-        raise InputError(f"--output-format is json or text, not {output_format!r}")
+        raise InputError(f"--output-format must be json or text, not {output_format!r}")
     who = user or getpass.getuser()
     given = _allocation(nodes, devices_per_node, allocation)
     wish = Override(who, override) if override and override.strip() else None
@@ -112,13 +113,13 @@ def _shown(reply: Reply, output_format: str) -> int:
     if output_format == "json":
         try:
             say(json.dumps(reply.verdict) + "\n")
-        except InputError as error:  # the verdict is the exit code, which nothing takes away
+        except InputError as error:  # the exit code is the verdict, regardless of a lost reader
             tell(str(error), reply.code)
     return reply.code
 
 
 def final_rules(given: list[str] | None, loaded: plugins.Plugins) -> frozenset[str]:
-    """The rules that no override can lift. Raises InputError for an unknown rule, whose override would otherwise be
+    """The rules that cannot be overridden. Raises InputError for an unknown rule, whose override would otherwise be
     granted."""
     wanted = [present(id) for id in listed(given)]
     known = [rule.id for rule in loaded.rules(None)] if wanted else []
@@ -145,7 +146,7 @@ def _allocation(nodes: int | None, devices: int | None, path: str | None) -> All
     except (ValueError, RecursionError) as error:
         raise InputError(f"is not an allocation: {error}", path) from None
     if not isinstance(data, dict):
-        raise InputError("is not an allocation: a JSON object is expected", path)
+        raise InputError("is not an allocation: expected a JSON object", path)
     return Allocation.read(data)
 
 
@@ -163,5 +164,5 @@ def _bounded(path: str, most: int) -> bytes:
     if path:
         note_file(path)
     if len(data) > most:
-        raise InputError(f"is longer than {most} bytes, which is not read", path or "stdin")
+        raise InputError(f"is longer than {most} bytes and is not read", path or "stdin")
     return data

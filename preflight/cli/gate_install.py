@@ -35,5 +35,5 @@ def gate_install(
         f"slurm.conf needs: JobSubmitPlugins=lua{' and CliFilterPlugins=lua' if client else ''}; "
         "then scontrol reconfigure"
     )
-    typer.echo(f"keep running: preflight gate-serve --socket {socket}")
+    typer.echo(f"keep this running: preflight gate-serve --socket {socket}")
     return 0

@@ -21,28 +21,29 @@ if TYPE_CHECKING:
     from preflight.gate.server import Server
 
 Socket = Annotated[str, typer.Option("--socket", metavar="PATH", help="The Unix socket to listen on.")]
-Workers = Annotated[int, typer.Option("--workers", metavar="N", min=1, help="Processes that check.")]
+Workers = Annotated[int, typer.Option("--workers", metavar="N", min=1, help="Number of worker processes.")]
 Timeout = Annotated[
     float,
     typer.Option(
         "--timeout",
         metavar="S",
         min=0.01,
-        help="CPU seconds before a check ends without a verdict; double on a busy machine.",
+        help="CPU seconds until a check ends without a verdict; doubled on a busy machine.",
     ),
 ]
 Device = Annotated[
     str | None,
     typer.Option(
-        "--device", metavar="NAME", help="The accelerator: memory is judged, too.", autocompletion=completion.devices
+        "--device", metavar="NAME", help="The accelerator: memory is also checked.", autocompletion=completion.devices
     ),
 ]
 Final = Annotated[
-    list[str] | None, typer.Option("--final", metavar="RULE", help="Rules that no override lifts.", show_default=False)
+    list[str] | None,
+    typer.Option("--final", metavar="RULE", help="Rules that cannot be overridden.", show_default=False),
 ]
 ReportOnly = Annotated[bool, typer.Option("--report-only", help="Never refuse.", show_default=False)]
 RefuseUnknown = Annotated[
-    bool, typer.Option("--refuse-unknown", help="Refuse where no run could be resolved.", show_default=False)
+    bool, typer.Option("--refuse-unknown", help="Refuse submissions without a resolvable run.", show_default=False)
 ]
 Audit = Annotated[
     str | None, typer.Option("--audit", metavar="FILE", help="Append one JSON line per verdict.", show_default=False)
@@ -50,7 +51,7 @@ Audit = Annotated[
 
 ADVICE = 0.25  # slurmctld waits
 POLL = 0.2
-"""Seconds between two checks of due work, and the delay until a request to end is noticed."""
+"""Seconds between two checks for due work, and the delay until a request to stop is noticed."""
 
 
 def gate_serve(
@@ -65,9 +66,9 @@ def gate_serve(
 ) -> int:
     """Keep a checker ready on a Unix socket, for job_submit.lua.
 
-    Answers within the timeout whatever happens: a worker that hangs is killed and replaced, and while too many checks
-    end without a verdict submissions are answered at once. GET on the socket shows the counts. SIGTERM ends it once
-    the questions that were asked are answered.
+    Always answers within the timeout: a hanging worker is killed and replaced, and while too many checks end without a
+    verdict, submissions are answered at once. GET on the socket shows the counts. SIGTERM ends it after the pending
+    requests are answered.
     """
     from preflight.cli.gate import final_rules
     from preflight.gate.server import Server
@@ -80,7 +81,7 @@ def gate_serve(
     try:
         server = Server(Path(socket), workers, policies, Path(audit) if audit else None, _log)
     except OSError as error:
-        raise InputError(f"cannot be listened on: {error.strerror or error}", socket) from None
+        raise InputError(f"cannot listen on this socket: {error.strerror or error}", socket) from None
 
     _end_when_told(server)
     _log(f"listening on {socket}")
@@ -92,7 +93,7 @@ def gate_serve(
 
 
 def _end_when_told(server: Server) -> None:
-    """SIGTERM and SIGINT end the server between two questions; a second one ends it at once."""
+    """SIGTERM and SIGINT end the server between two requests; a second one ends it at once."""
     signals = (signal.SIGTERM, signal.SIGINT)
 
     def stop(number: int, frame: object) -> None:

@@ -45,7 +45,7 @@ Write = Annotated[bool, typer.Option("--write", help="Write the files that do no
 def init(inputs: Inputs, facts: JobFacts, rules: Rules, write: Write = False) -> int:
     """Inspect a project and propose its settings, a pre-commit entry and a baseline.
 
-    Prints what it finds and what the files would be; --write writes those that do not exist yet.
+    Prints its findings and the proposed files; --write writes those that do not exist yet.
     """
     inputs = inputs._replace(paths=inputs.paths or ["."])
     checker = session.checker(facts, rules, lenient=True)
@@ -66,7 +66,7 @@ def init(inputs: Inputs, facts: JobFacts, rules: Rules, write: Write = False) ->
     if known:
         _propose_baseline(report, write=write)
     if not write:
-        say(f"\n{local('Nothing is written. `preflight init --write` writes the files that do not exist yet.')}\n")
+        say(f"\n{local('Nothing was written. `preflight init --write` writes the files that do not exist yet.')}\n")
     output.complain(output.problems(report))
     return OK
 
@@ -98,7 +98,7 @@ def _per_node(numbers: tuple[int, ...]) -> str:
 
 def _propose(name: str, text: str, *, write: bool) -> None:
     if os.path.lexists(name):
-        head = Message("{name} exists and stays as it is; it would be:", name=name)
+        head = Message("{name} already exists and is unchanged; its proposed content is:", name=name)
     elif write:
         create_file(Path(name), text.encode("utf-8"))
         head = Message("wrote {name}:", name=name)
@@ -112,7 +112,7 @@ def _propose_baseline(report: Report, *, write: bool) -> None:
     made = Baseline.of(report, Path.cwd())
     many, name = counted(made.known.total(), "finding"), BASELINE
     if os.path.lexists(BASELINE):
-        say(f"\n{local(f'{name} exists and stays as it is.')}\n")
+        say(f"\n{local(f'{name} already exists and is unchanged.')}\n")
     elif write and not report.errors and not report.crashes:
         made.write(Path(BASELINE))
         wrote = "wrote {name}: {many}; `preflight check --baseline {name}` reports only new ones."
@@ -121,7 +121,7 @@ def _propose_baseline(report: Report, *, write: bool) -> None:
         would = "{name} would hold {many}: `preflight check --baseline {name}` then reports only new ones."
         say(f"\n{local(Message(would, name=name, many=many))}\n")
         if report.errors and write:
-            print(f"preflight: {local('no baseline was written: not every file can be read')}", file=sys.stderr)
+            print(f"preflight: {local('no baseline was written: some files cannot be read')}", file=sys.stderr)
 
 
 def _indented(text: str) -> str:

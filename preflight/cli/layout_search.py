@@ -1,4 +1,5 @@
-"""What `preflight layouts` does once its options are read: a search for every run, or on several counts of devices."""
+"""The work of `preflight layouts` after its options are read: a search for every run, or for several numbers of
+devices."""
 
 from __future__ import annotations
 
@@ -90,14 +91,14 @@ def search(inputs: Inputs, said: Said, rules: Rules, out: Printed, wanted: Wante
 
 
 def _write(old: Source, new: Source, number: int, inside: Boundary) -> None:
-    """Write a layout into its file, and print that. Raises InputError for a link to a file elsewhere."""
+    """Write a layout into its file and report it. Raises InputError for a link to a file elsewhere."""
     if new.text == old.text:
-        done = f"has layout {number} already; nothing is written"
+        done = f"already has layout {number}; nothing was written"
     elif inside(old):
         writing.write(old, new, output.tell_lock)
-        done = f"layout {number} is written"
+        done = f"layout {number} was written"
     else:
-        raise InputError("is a link to a file elsewhere: name that file to have it changed", old.name)
+        raise InputError("is a link to a file elsewhere: name that file to change it", old.name)
     print(f"preflight: {plain(old.name)}: {done}", file=sys.stderr)
 
 
@@ -136,7 +137,7 @@ def sizes_of(given: list[str] | None) -> dict[str, int]:
         name = name.strip().replace("-", "_")
         name = SHORT.get(name.lower(), name)
         if name not in COLUMNS:
-            known = did_you_mean(name, (*COLUMNS, *SHORT)) or f"; sizes are {', '.join(USUAL)}"
+            known = did_you_mean(name, (*COLUMNS, *SHORT)) or f"; known sizes are {', '.join(USUAL)}"
             raise InputError(f"there is no size {name!r}{known}")
         if name == "recompute" and number.strip() in RECOMPUTE:
             number = str(RECOMPUTE.index(number.strip()))

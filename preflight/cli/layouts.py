@@ -13,8 +13,8 @@ Most = Annotated[list[str] | None, option("--max", metavar="NAME=N", help="Bound
 Show = Annotated[int, option("--show", metavar="N", min=1, help="How many layouts to show.", show_default=True)]
 Explain = Annotated[bool, option("--explain", help="Explain why other layouts were rejected.")]
 Apply = Annotated[int, option("--apply", metavar="K", min=0, help="Write the K-th layout into the file.")]
-Every = Annotated[bool, option("--all", help="Also show neighbours: the same degrees with other details.")]
-Fp8 = Annotated[bool, option("--fp8", help="Layouts with products in FP8: --apply writes its options, too.")]
+Every = Annotated[bool, option("--all", help="Also show layouts with the same parallel sizes and other details.")]
+Fp8 = Annotated[bool, option("--fp8", help="Search layouts that compute in FP8; --apply also writes the FP8 options.")]
 Scale = Annotated[
     str, option("--scale", metavar="N,N,…", help="Show the best layout on these numbers of devices instead.")
 ]
@@ -43,7 +43,7 @@ def layouts(
 ) -> int:
     """Find parallel layouts that pass the rules and fit in memory.
 
-    The model, the devices and the global batch stay as they are; layouts are ranked by estimated step time, and only
+    The model, the devices and the global batch are not changed; layouts are ranked by estimated step time, and only
     the fastest of each kind is shown next to the present layout.
 
     Exit codes: 0 layouts were found, 1 none fits, 2 wrong usage.

@@ -11,10 +11,10 @@ def lsp() -> int:
     """Serve an editor over stdin and stdout.
 
     Diagnostics while typing, fixes and suppressions as code actions, hover, completion, links and a line with layout
-    and memory above each run, by the Language Server Protocol.
+    and memory above each run, with the Language Server Protocol.
     """
     from preflight.lsp.server import make
 
-    # the server closes what it serves, so it gets separate descriptors
+    # the server closes its streams, so it gets separate descriptors
     make().start_io(os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb"))
     return OK

@@ -16,7 +16,7 @@ Root = Annotated[
 
 
 def mcp(folder: Root = Path(".")) -> int:
-    """Serve an agent over stdin and stdout, by the Model Context Protocol.
+    """Serve an agent over stdin and stdout with the Model Context Protocol.
 
     Tools: check, fix (as a patch), explain, memory, layouts, migrate, why. Files are read and never written.
     """

@@ -27,7 +27,7 @@ Plot = Annotated[
 
 Compare = Annotated[
     list[str] | None,
-    option("--compare", metavar="NAME", help="Answer for another accelerator, too; repeatable.", completion="devices"),
+    option("--compare", metavar="NAME", help="Also compare with this accelerator; repeatable.", completion="devices"),
 ]
 
 

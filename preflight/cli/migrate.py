@@ -28,13 +28,13 @@ Write = Annotated[bool, option("--write", help="Rewrite the files in place for t
 def migrate(inputs: Inputs, facts: JobFacts, rules: Rules, out: Printed, to: To, write: Write = False) -> int:
     """Print what changes for each run in another release of its framework.
 
-    Options that are renamed or gone, checks that are new, values that change, each with its place; defaults that change
-    the training. The release that a run has now is --target, otherwise the newest one that takes its options.
+    Renamed and removed options, new checks and changed values, each with its place; changed defaults that affect the
+    training. The present release of a run is --target, otherwise the newest one that accepts its options.
 
     --write changes the files: options are renamed and removed, values replaced, and defaults that change the training
-    written out, each proven as `preflight fix` proves it. What needs a decision stays and is listed.
+    written out, each proven as `preflight fix` proves it. Settings that need a decision are not changed but listed.
 
-    Exit codes: 0 the other release refuses nothing new, 1 it does, 2 wrong usage.
+    Exit codes: 0 the other release refuses nothing new, 1 it refuses something new, 2 wrong usage.
     """
     style = output.printed(out)
     checker = session.checker(facts, rules)
@@ -63,13 +63,13 @@ def _verify(checker: Checker, inputs: Inputs, to: str, *, write: bool) -> None:
     verify_facts(Facts(target=to), checker.plugins)
     verify_release(to, checker.plugins)
     if write and session.STDIN in (inputs.paths or []):
-        raise InputError("--write changes files, and stdin is none")
+        raise InputError("--write changes files, but stdin is not a file")
 
 
 def _moved(
     checker: Checker, inputs: Inputs, to: Target, unread: list[InputError], *, write: bool
 ) -> tuple[list[Migration], list[Rewritten]]:
-    """Each run in both releases, and each rewritten file. Unreadable files are listed separately."""
+    """Each run in both releases, and each rewritten file. Unreadable files are returned separately."""
     from preflight.checking.migration import migrations
     from preflight.fix.allowed import Boundary
     from preflight.fix.rewrite import rewritten

@@ -20,7 +20,7 @@ FUNCTION = '''"""One sentence that names the fault.
 Compares this with that.
 
 ## Why is this bad?
-What breaks, and when: at launch, at the first step, or silently.
+What breaks, and when: at launch, in the first step, or silently.
 
 ## Example
 
@@ -226,7 +226,7 @@ def new_rule(id: Id, into: Into = Path("rules"), fixtures: Fixtures = Path("test
     if (own := into / "frontends" / f"{framework.replace('-', '_')}.py").is_file():
         raise InputError("add an entry here by hand, with its pair and its edges", str(own))
     if framework and framework not in FRAMEWORKS:
-        raise InputError(f"there are no declared checks of {framework!r}{did_you_mean(framework, FRAMEWORKS)}")
+        raise InputError(f"no checks are declared for {framework!r}{did_you_mean(framework, FRAMEWORKS)}")
     if not into.is_dir():
         raise InputError("is not a folder; run this in a checkout, or give --into", str(into))
     if framework:

@@ -24,7 +24,7 @@ def option(*names: str, help: str, completion: str = "", **more: Any) -> Option:
     return Option(names, {"help": help, "show_default": False, **more}, completion)
 
 
-Started = Annotated[list[str] | None, "the command after a bare --"]
+Started = Annotated[list[str] | None, "the command after --"]
 """The type of the parameter that takes the command after a bare `--`, in a command function that has one."""
 
 
@@ -41,7 +41,8 @@ class Entry(NamedTuple):
 
 
 class Table(NamedTuple):
-    """What a command takes: options by their spelling, and the parameter of the words that are not options."""
+    """The options and arguments of a command: options by their spelling, and the parameter of the words that are not
+    options."""
 
     options: dict[str, Entry]
     words: str = ""
@@ -52,7 +53,7 @@ class Inputs(NamedTuple):
 
     paths: Annotated[list[str] | None, option(metavar="[PATHS|-]...", help="Files, folders, or - for stdin.")] = None
     stdin_filename: Annotated[
-        str | None, option("--stdin-filename", metavar="PATH", help="Name of the text on stdin.")
+        str | None, option("--stdin-filename", metavar="PATH", help="File name for the text on stdin.")
     ] = None
     exclude: Annotated[
         list[str] | None, option("--exclude", metavar="PATTERN", help="File patterns to skip in folders.")
@@ -101,8 +102,8 @@ class JobFacts(NamedTuple):
     ] = None
 
 
-PYTHON = "With --site: the job's interpreter, whose packages are compared with the release."
-INVENTORY = "With --site: what `sinfo --json` or `scontrol show node --json` printed."
+PYTHON = "With --site: the job's interpreter, its packages are compared with the release."
+INVENTORY = "With --site: the output of `sinfo --json` or `scontrol show node --json`."
 
 
 class AtSite(NamedTuple):
@@ -111,12 +112,12 @@ class AtSite(NamedTuple):
 
     site: Annotated[
         bool,
-        option("--site", help="Look at the data, checkpoints and folders that a run names; --site=slurm: nodes, too."),
+        option("--site", help="Also check the data, checkpoints and folders that a run names (=slurm: and nodes)."),
     ] = False
     python: Annotated[str | None, option("--python", metavar="PATH", help=PYTHON)] = None
     inventory: Annotated[str | None, option("--inventory", metavar="FILE", help=INVENTORY)] = None
     scheduler: Annotated[
-        str | None, option("--scheduler", metavar="slurm", help="With --site: ask it about its nodes.")
+        str | None, option("--scheduler", metavar="slurm", help="With --site: query the scheduler about its nodes.")
     ] = None
 
 
@@ -146,11 +147,11 @@ class Rules(NamedTuple):
 
 
 Color = Annotated[
-    str, option("--color", metavar="auto|always|never", help="Colours (NO_COLOR and FORCE_COLOR hold for auto).")
+    str, option("--color", metavar="auto|always|never", help="Colours (auto respects NO_COLOR and FORCE_COLOR).")
 ]
 File = Annotated[str | None, option("--output-file", "-o", metavar="FILE", help="Write the report here.")]
 Quiet = Annotated[bool, option("--quiet", "-q", help="Findings only, no summary.")]
-LANG = "Language of messages; by default that of the locale for text, English for formats that programs read."
+LANG = "Language of messages; by default the language of the locale for text, and English for machine-readable formats."
 Lang = Annotated[str | None, option("--lang", metavar="en|zh", help=LANG, completion="languages")]
 FORMATS = "text, concise, json, sarif, github, gitlab, junit, markdown, html, statistics; repeatable."
 

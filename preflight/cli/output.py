@@ -52,11 +52,11 @@ def refuse_unread(check: Checker, inputs: Inputs, checked: Iterable[str], reads:
         if name not in check.names.read:
             known = {_folded(one): one for one in reversed(check.names.known)}
             close = known.get(nearest(_folded(name), known) or "")
-            raise InputError(f"--set {name}={value}: no file that was checked reads {name}{meant(close)}")
+            raise InputError(f"--set {name}={value}: no checked file reads {name}{meant(close)}")
     for found in check.every_settings():
         said = [name for name in found.facts.set or () if name not in check.names.read]
         if said and found.path is not None and _covered(str(found.root), inputs.paths or []):
-            told = Message("[set] {names:and}: no file that was checked reads it", names=tuple(said))
+            told = Message("[set] {names:and}: no checked file reads it", names=tuple(said))
             print(f"preflight: {plain(os.path.relpath(found.path))}: {local(told)}", file=sys.stderr)
 
 
@@ -83,7 +83,7 @@ WHEN = ("auto", "always", "never")
 def look(color: str, *, quiet: bool = False, verbose: bool = False, unknown: bool = False) -> Look:
     """The style of stdout."""
     if color not in WHEN:
-        raise InputError(f"--color is one of {', '.join(WHEN)}, not {color!r}")
+        raise InputError(f"--color must be one of {', '.join(WHEN)}, not {color!r}")
     width = _width() if sys.stdout.isatty() else 0
     colored = _colored(color)
     return Look(colored, width, quiet, verbose, unknown, links=colored and _opens_links())
@@ -130,14 +130,14 @@ def formats(output: Output, plugins: Plugins) -> list[tuple[Render, Path | None]
     for asked in output.output_format or ["text"]:
         name, _, file = asked.partition(":")
         if name not in known:
-            hint = did_you_mean(name, known) or f"; there are {', '.join(sorted(known))}"
+            hint = did_you_mean(name, known) or f"; known formats are {', '.join(sorted(known))}"
             raise InputError(f"there is no output format {name!r}{hint}")
         render = _load(name, known[name])
         found.append((render if name in FOR_PEOPLE else in_language(render), Path(file) if file else None))
     if output.output_file:
         first = next((i for i, (_, file) in enumerate(found) if file is None), None)
         if first is None:
-            raise InputError("--output-file is given, but every --output-format names its own file")
+            raise InputError("--output-file has no effect: every --output-format names a file")
         found[first] = (found[first][0], Path(output.output_file))
     return found
 
@@ -196,7 +196,7 @@ def nothing(done: str, skipped: Sequence[str], checker: Checker) -> int:
         names = f"{', '.join(skipped[:3])}{' …' if len(skipped) > 3 else ''}"
         why = local(f"{names} are not recognised as training configs")
     elif skipped == (COMMAND,):
-        why = local("the command starts no training that preflight knows, nor does a script that it names")
+        why = local("neither the command nor a script that it names starts a training run that preflight recognises")
     elif skipped and _has_options(skipped[0]):
         why = local(
             f"{skipped[0]} contains training options but no launch command; name the script that reads it, "
@@ -233,18 +233,18 @@ def _beginning(name: str) -> str:
 
 
 def problems(report: Report) -> tuple[str, ...]:
-    """Lines about files that could not be read and about crashes."""
+    """Messages about unreadable files and crashes."""
     lines = [f"preflight: {plain(str(problem._replace(message=local(problem.message))))}" for problem in report.errors]
     for crash in report.crashes:
         lines.append(f"preflight: {plain(local(crash_line(crash)))}")
         if os.environ.get("PREFLIGHT_DEBUG"):
             lines.append(crash.trace)
-    return tuple(dict.fromkeys(lines))  # settings that hold for many files are reported once
+    return tuple(dict.fromkeys(lines))  # settings that apply to many files are reported once
 
 
 def tell_lock(name: str) -> None:
     """Report what the call is waiting for."""
-    text = local(Message("waiting: another process locks {name}", name=name))
+    text = local(Message("waiting: {name} is locked by another process", name=name))
     print(f"preflight: {plain(text)}", file=sys.stderr, flush=True)
 
 

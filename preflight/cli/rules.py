@@ -93,7 +93,7 @@ def rules(
 ) -> int:
     """List the rules, or write their pages.
 
-    Without a choice it counts them by framework.
+    Without a filter it counts them by framework.
     """
     from preflight.plugins.manager import load
 
@@ -125,7 +125,7 @@ def _chosen(
     """The rules with all of the words, of a framework and of a severity. Raises InputError for an unknown severity."""
     if severity is not None and severity not in SEVERITIES:
         hint = did_you_mean(severity, SEVERITIES)
-        raise InputError(f"--severity is one of {', '.join(reversed(SEVERITIES))}, not {severity!r}{hint}")
+        raise InputError(f"--severity must be one of {', '.join(reversed(SEVERITIES))}, not {severity!r}{hint}")
     wanted = [word.lower() for word in words]
     return [
         rule
@@ -165,7 +165,7 @@ def _counts(found: Sequence[Checkable]) -> str:
         "",
         f"{len(found)} rules. `preflight rules WORD` searches them, `--framework NAME` and `--severity LEVEL`",
     ]
-    lines += ["choose, `--all` lists all, `preflight explain RULE` prints the page of one."]
+    lines += ["filter them, `--all` lists all, `preflight explain RULE` prints the page of one."]
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -177,7 +177,7 @@ def _newer(found: Sequence[Checkable], since: Target) -> Iterator[str]:
     """A line for each rule that a later release applies and this one does not, with those releases."""
     known = evidence(since.framework)
     if known is None or not known.releases:
-        raise InputError(f"which releases of {since.framework} make which checks is not described")
+        raise InputError(f"the checks of each release of {since.framework} are not described")
     releases = known.releases[known.number(since.version) + 1 :]
     later = [release for release in releases if any(known.held(rule.id, release) for rule in found)]
     newer = []

@@ -27,14 +27,16 @@ def offered(incomplete: str) -> list[str]:
 
 Name = Annotated[
     str | None,
-    typer.Argument(metavar="NAME", help="A schema's name; without it the names are listed.", autocompletion=offered),
+    typer.Argument(
+        metavar="NAME", help="The name of a schema; without it, all names are listed.", autocompletion=offered
+    ),
 ]
 
 
 def schema(name: Name = None) -> int:
     """Print a JSON Schema.
 
-    Of the settings, of the JSON report, of a framework's config.
+    For the settings, the JSON report, or a framework's config.
     """
     known, made = names(), options.names()
     if name is None:
@@ -51,7 +53,7 @@ def schema(name: Name = None) -> int:
 
 
 def _addressed(name: str, text: str) -> str:
-    """A schema with the address of the project in its `$id`, where the distribution names one."""
+    """A schema with the address of the project in its `$id`, if the distribution has one."""
     address = schema_url(name)
     if address is None:
         return text

@@ -1,4 +1,4 @@
-"""From options to something that checks: settings, plugins, the files of a call."""
+"""Creates a checker from options: settings, plugins, the files of a call."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from preflight.source.text import InputError, Source, read_all
 STDIN = "-"
 MANY = 20
 SHELLS = ("bash", "sh", "sbatch", "source")
-"""The commands that run the script that follows."""
+"""The commands that run the script given after them."""
 
 
 class UnreadableSettings(InputError):
@@ -58,7 +58,7 @@ def _nearest(search: Search) -> Path | None:
 
 
 def checker(facts: JobFacts, rules: Rules, *, lenient: bool = False, at: AtSite = AtSite()) -> Checker:
-    """A checker for a call. Raises InputError, or PluginError where a plugin is broken.
+    """A checker for a call. Raises InputError, or PluginError if a plugin is broken.
 
     lenient: a pyproject.toml that cannot be read is reported together with what is found without it.
     """
@@ -79,7 +79,7 @@ def checker(facts: JobFacts, rules: Rules, *, lenient: bool = False, at: AtSite 
 
 
 def _tell_ignored(path: str, why: str) -> None:
-    """Report which settings do not count, and why."""
+    """Report which settings are ignored, and why."""
     text = local(Message("these settings are ignored: {why}; --config FILE uses them", why=why))
     print(f"preflight: {plain(display(Path(path)))}: {text}", file=sys.stderr)
 
@@ -96,7 +96,9 @@ def _checker(found: Settings, facts: JobFacts, rules: Rules, at: AtSite) -> Chec
     least = rules.min_severity or ""
     if least and least not in settings.SEVERITIES:
         hint = did_you_mean(least, settings.SEVERITIES)
-        raise InputError(f"--min-severity is one of {', '.join(reversed(settings.SEVERITIES))}, not {least!r}{hint}")
+        raise InputError(
+            f"--min-severity must be one of {', '.join(reversed(settings.SEVERITIES))}, not {least!r}{hint}"
+        )
     made = Checker(found, loaded, facts_of(facts), Choice(listed(rules.select), listed(rules.ignore), least))
     made.site = site_of(at, found)
     for old, new in made.renamed.items():
@@ -114,10 +116,12 @@ def site_of(at: AtSite, found: Settings) -> SiteRequest | None:
     if not at.site:
         for name, value in (("python", at.python), ("inventory", at.inventory), ("scheduler", at.scheduler)):
             if value is not None:
-                raise InputError(f"--{name} needs --site: without it nothing is looked at")
+                raise InputError(f"--{name} needs --site: without it no data, checkpoints or nodes are checked")
         return None
     if at.scheduler is not None and at.scheduler not in SCHEDULERS:
-        raise InputError(f"--site={at.scheduler} is not a scheduler that preflight can ask; it must be {SCHEDULERS[0]}")
+        raise InputError(
+            f"--site={at.scheduler} is not a scheduler that preflight can query; it must be {SCHEDULERS[0]}"
+        )
     return found.site._replace(
         python=at.python or found.site.python,
         inventory=at.inventory or found.site.inventory,
@@ -140,7 +144,7 @@ def facts_of(facts: JobFacts) -> Facts:
 
 
 def reports(check: Checker, inputs: Inputs, command: list[str] | None) -> Iterator[Report]:
-    """One report per file, stdin and command of a call, in order of completion."""
+    """One report per file, stdin and command of a call, in the order of completion."""
     yield from typed(check, inputs, command)
     files = named(check, inputs)
     progress = counter(len(files), sys.stderr)
@@ -173,7 +177,7 @@ def named(check: Checker, inputs: Inputs) -> list[Named]:
     wanted = Wanted(excluded, listed(inputs.include), markdown=inputs.include_markdown)
     ignored = None if inputs.no_gitignore or check.isolated else _ignored
     found = list(discover(paths, check.settings_of, wanted, force=inputs.force_exclude, ignored=ignored))
-    for item in found:  # before several processes do: what is wrong with settings is reported once
+    for item in found:  # before worker processes start, so that faults in settings are reported once
         check.settings_of(item.path)
     return found
 
@@ -208,7 +212,7 @@ def started(command: list[str]) -> Source:
 
 
 def sources(check: Checker, inputs: Inputs, errors: list[InputError]) -> Iterator[tuple[Source, bool]]:
-    """The texts of a call, stdin and files, each with whether the caller states that it is a config. Unreadable ones
+    """The texts of a call, stdin and files, each with a flag: the caller states that it is a config. Unreadable ones
     become errors. An unrelated file is skipped if the caller did not name it, or with --allow-unclaimed.
     """
     if STDIN in (inputs.paths or []):
@@ -228,7 +232,7 @@ def sources(check: Checker, inputs: Inputs, errors: list[InputError]) -> Iterato
 
 
 def counter(total: int, stream: TextIO) -> Callable[[int], None]:
-    """Prints a progress counter of files on a terminal if there are many; 0 clears it."""
+    """Prints a progress counter of files on a terminal if there are many; 0 clears the counter."""
     if total < MANY or not stream.isatty():
         return lambda number: None
 

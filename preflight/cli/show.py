@@ -23,7 +23,7 @@ from preflight.source.record import replace
 from preflight.source.text import InputError
 
 STEP = "A measured step, e.g. 1.2s: prints tokens/s, MFU, HFU."
-All = Annotated[bool, typer.Option("--all", "-a", help="List every value, with where it comes from.")]
+All = Annotated[bool, typer.Option("--all", "-a", help="List every value with its origin.")]
 StepTime = Annotated[str | None, typer.Option("--step-time", metavar="TIME", help=STEP, show_default=False)]
 
 
@@ -67,8 +67,8 @@ def show_jobs(
     as_dict: Callable[..., dict[str, Any]],
     proven: Callable[[Checker, Job], dict[str, Any]] = lambda checker, job: {},
 ) -> int:
-    """Print a description of every run of a call, as text or as JSON. proven: trials on the text of a run, by the name
-    under which they are printed."""
+    """Print a description of every run of a call, as text or as JSON. proven: changes tested on the text of a run, by
+    the name under which they are printed."""
     inputs, facts, at, rules, out = options
     style, as_json = output.printed(out), out.output_format == "json"
     checker = session.checker(facts, rules, lenient=True, at=at)

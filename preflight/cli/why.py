@@ -18,11 +18,11 @@ Logs = Annotated[
 ]
 Run = Annotated[str | None, option("--run", metavar="CONFIG", help="The config or launch script of the job.")]
 JobId = Annotated[
-    str | None, option("--job", metavar="ID", help="A job of Slurm: its logs and state, by scontrol and sacct.")
+    str | None, option("--job", metavar="ID", help="A Slurm job: its logs and state are taken from scontrol and sacct.")
 ]
 Format = Annotated[str, option("--output-format", "-f", metavar="text|json|html", help="For people, or for programs.")]
 Colour = Annotated[
-    str, option("--color", metavar="auto|always|never", help="Colours (NO_COLOR and FORCE_COLOR hold for auto).")
+    str, option("--color", metavar="auto|always|never", help="Colours (auto respects NO_COLOR and FORCE_COLOR).")
 ]
 
 
@@ -40,8 +40,8 @@ def why(
 ) -> int:
     """Find why a job died, from the logs of its ranks.
 
-    The first failure, apart from what followed; its cause, the rule that reports it, and with --run the line in
-    the config and its fix.
+    Prints the first failure, separate from its consequences; its cause; the rule that reports it; and, with --run, the
+    line in the config and its fix.
     """
     from preflight.logs.diagnosis import diagnosed
     from preflight.logs.files import read_logs
@@ -76,7 +76,7 @@ def _logs(named: list[str], job: str | None) -> tuple[list[str], tuple[str, ...]
         of_job = logs_of_job(job)
         named, said = [*named, *of_job.logs], of_job.said
     if not named and not said:
-        raise InputError("no log is named: give files, folders of them, - for stdin, or --job ID")
+        raise InputError("no log given: pass files, folders of them, - for stdin, or --job ID")
     return opened(named), said
 
 

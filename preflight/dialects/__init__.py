@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # most files are not in a checkout
 
 
 class Surroundings(NamedTuple):
-    """The surroundings that a dialect may use in addition to the document.
+    """Surroundings of a document that a dialect may use.
 
     read: opens another file that the config names (a path relative to the document), or None if it is missing or must
     not be opened. device: finds an accelerator by name or alias, None if the name is unknown; likely: the same for the
@@ -70,7 +70,7 @@ class Dialect(Protocol):
 
 
 class Ambiguous(InputError):
-    """Two dialects claim one document."""
+    """More than one dialect claims a document."""
 
 
 def claim(document: Document, dialects: Sequence[Dialect], request: Request) -> Dialect | None:
@@ -84,7 +84,7 @@ def claim(document: Document, dialects: Sequence[Dialect], request: Request) -> 
         claiming = [dialect for dialect in claiming if dialect.name not in left]
     if len(claiming) > 1:
         raise Ambiguous(
-            f"is claimed by {' and '.join(sorted(d.name for d in claiming))}; give --target", document.source.name
+            f"matches {' and '.join(sorted(d.name for d in claiming))}; choose one with --target", document.source.name
         )
     return claiming[0] if claiming else None
 

@@ -32,12 +32,12 @@ def which(document: Document, surroundings: Surroundings) -> tuple[Device | None
         return surroundings.device(asked), unknown("named by the caller")
     device = surroundings.likely(word.text) if word is not None and word.text is not None else None
     if device is None or word is None:
-        return None, unknown(Reason("the device is not named", Needed.DEVICE))
+        return None, unknown(Reason("no device is named", Needed.DEVICE))
     return device, Value(
         device.name,
         Origin.DERIVED,
         Setting((), word.text, word.span, word.span, editable=False),
-        "what the job asks for",
+        "the request of the job",
     )
 
 

@@ -13,8 +13,8 @@ from preflight.source.record import NamedTuple
 
 
 class Undescribed(NamedTuple):
-    """options: those that only it has; entry: its entry scripts, as a pattern of the path; mentioned: text that only
-    its scripts or configs contain; over: the frameworks below it, whose checks a user may request."""
+    """options: options that no other program has; entry: a pattern for the paths of its entry scripts; mentioned: text
+    that only its scripts or configs contain; over: the frameworks below it, whose checks a user may request."""
 
     name: str
     options: tuple[str, ...]

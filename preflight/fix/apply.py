@@ -30,7 +30,7 @@ def apply(
 ) -> Applied:
     """The edited sources of the fixes of findings, each individually proven to change only what it intends. partial:
     skip a fix that overlaps an earlier one or cannot be written; otherwise raise CannotEdit or NotProven. proven: False
-    if the texts are only displayed, and proven later if they are used.
+    if the texts are only displayed and are proven later when used.
     """
     documents = _documents(report)
     planned: dict[str, list[Splice]] = {}
@@ -88,7 +88,7 @@ def _splices(finding: Finding, fix: Fix, documents: dict[str, list[Document]]) -
     for (name, run), edits in by_document.items():
         document = next((d for d in documents.get(name, []) if d.run == run or d.kind == "yaml"), None)
         if document is None:
-            raise CannotEdit("no file to write it to")
+            raise CannotEdit("there is no file to write it to")
         editor = "shell" if document.kind == "script" else document.kind
         changes: list[Splice] = import_module(f"preflight.loaders.{editor}_edit").splices(document, tuple(edits))
         found.setdefault(name, []).extend(changes)

@@ -26,7 +26,7 @@ def prove_python(old: Source, edits: Sequence[Edit], new: Source) -> None:
     wanted: dict[tuple[Place, Place], object] = {}
     for edit in edits:
         if edit.action != "set" or edit.span is None or edit.span.source is not old:
-            raise NotProven("of a Python program only a literal is edited")
+            raise NotProven("only literals of a Python program are edited")
         wanted[_place(edit.span, edit.span.start), _place(edit.span, edit.span.end)] = edit.value
     exchange = _Exchange(wanted)
     try:
@@ -174,7 +174,7 @@ def _prove_yaml(old: Document, edits: Sequence[Edit], new: Document) -> None:
     before, after = _marked_lines(old.source.text), _marked_lines(new.source.text)
     splices = any(edit.action == "splice" for edit in edits)
     if before == after or (not splices and _ends(before) == _ends(after)):
-        return  # what is not a comment any more, or has become one, would have changed a setting
+        return  # a line that is no longer a comment, or has become one, would have changed a setting
     spliced = [edit.span for edit in edits if edit.action == "splice" and edit.span is not None]
     before = _comments(old.source.text)
     after = _comments(new.source.text)
@@ -233,7 +233,7 @@ def _comments(text: str) -> Counter[str]:
     except YAMLError:
         found.update(line.strip() for line in text.splitlines() if line.strip().startswith("#"))
     finally:
-        for part in list(vars(reader).values()):  # they hold each other, and would wait for the garbage collector
+        for part in list(vars(reader).values()):  # they reference each other and would stay until garbage collection
             if type(part).__module__.startswith("ruamel."):
                 vars(part).clear()
     return found
@@ -258,7 +258,7 @@ def _carry_out(tree: Any, edit: Edit) -> Any:
     if edit.action == "set":
         node[last] = list(edit.value) if isinstance(edit.value, tuple) else edit.value
     elif last not in node:
-        raise NotProven(f"{dotted(edit.key)} is not there")
+        raise NotProven(f"{dotted(edit.key)} is missing")
     elif edit.action == "remove":
         del node[last]
     else:

@@ -96,7 +96,7 @@ class Fixed:
         self.outcomes: list[Outcome] = []
         self.report = report
         self.meant: Callable[[Workspace, Report], Report] = lambda workspace, report: report
-        """Moves the author's probable intention to the front, if other files show it."""
+        """Puts the author's probable intention first, if other files show it."""
         self.work = 0
         """The number of characters edited, read and proven, including the fixed cost of each attempt."""
 
@@ -142,8 +142,8 @@ def fix(
 
 
 def _begun(workspace: Workspace, meant: bool) -> Fixed:
-    """The initial state without fixes. meant: the intended value may become the first fix, which only an unsafe fix
-    writes."""
+    """The initial state without fixes. meant: the intended value may become the first fix; it is only written by unsafe
+    fixes."""
     result = Fixed()
     if meant:
         result.meant = with_intentions
@@ -217,7 +217,7 @@ def _left(finding: Finding, why: str, allowed: Allowed) -> Outcome:
         return Outcome(finding, "needs a choice", finding.fix.title)
     if allowed.unsafe or finding.fix.safety is Safety.SAFE:
         if outside := ", ".join(allowed.outside(finding)):
-            return Outcome(finding, "needs --follow", f"{outside} lies elsewhere")
+            return Outcome(finding, "needs --follow", f"{outside} is outside the named paths")
         return Outcome(finding, "not proven", finding.fix.title)
     return Outcome(finding, "needs --unsafe", finding.fix.title)
 
@@ -259,7 +259,7 @@ def _one(workspace: Workspace, result: Fixed, finding: Finding, allowed: Allowed
             if why is None:
                 return None
             whys.append(why)
-    return whys[0] if whys else "there is only advice"
+    return whys[0] if whys else "the fix is only advice"
 
 
 def _try(workspace: Workspace, result: Fixed, findings: Sequence[Finding], *, partial: bool) -> str | None:
@@ -267,7 +267,7 @@ def _try(workspace: Workspace, result: Fixed, findings: Sequence[Finding], *, pa
     sources = {source.name: source for source in workspace.sources} | result.edited
     result.work += ATTEMPT + sum(len(source.text) for source in sources.values())
     if result.work > MAX_WORK:
-        return "this file is too long for so many attempts in one call"
+        return "this file is too long for this many attempts in one call"
     found = proven(workspace, result.report, findings, result.edited, partial=partial)
     if isinstance(found, str):
         return found

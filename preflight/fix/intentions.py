@@ -63,7 +63,7 @@ def _written(fix: Fix | None) -> bool:
 
 
 class _Intentions:
-    """Facts about the runs of one report; other files are opened when the first error asks."""
+    """Facts about the runs of one report; other files are opened when the first error needs them."""
 
     def __init__(self, workspace: Workspace, report: Report) -> None:
         self.workspace, self.report = workspace, report
@@ -163,7 +163,7 @@ def _alike(own: Mapping[str, object], other: Mapping[str, object]) -> bool:
 
 
 def _pointed(finding: Finding, job: Job) -> dict[str, Value]:
-    """The explicit values that a finding points at."""
+    """The explicit values at which a finding points."""
     spans = (finding.span, *(related.span for related in finding.related))
     places = {(span.path, span.start) for span in spans}
     found = {}

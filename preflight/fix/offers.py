@@ -84,7 +84,7 @@ class _Offers:
 
     def _holds(self, finding: Finding, fix: Fix) -> bool:
         """Whether a fix removes the finding without causing a new error."""
-        change = repr(fix.edits)  # a value may be a list, which has no hash
+        change = repr(fix.edits)  # a value may be a list, which is not hashable
         if change not in self.tried:
             self.work += self.size
             if self.work > MOST_WORK:

@@ -1,4 +1,4 @@
-"""The proof for everything that is offered: edit, read again, check, estimate; no error is new."""
+"""The proof for all offered fixes: edit, read again, check, estimate; there must be no new error."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def prove_better(before: Report, after: Report, fixed: Sequence[Finding]) -> Non
             raise NotProven("the finding would still be there")
     seen = {
         job.documents[0].source.name for job in before.jobs if job.memory.verdict == "unknown"
-    }  # a layout that can be read now may turn out too large
+    }  # a layout that can be read now may be too large
     had = Counter((f.rule, f.path) for f in before.findings if f.severity is Severity.ERROR)
     have = Counter(
         (f.rule, f.path)

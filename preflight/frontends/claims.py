@@ -174,7 +174,7 @@ _ENGINE = lazy_pattern(r"\+*model_engine=(\w+)")
 
 _SIZES = lazy_pattern(r"[+]*actor_rollout_ref\.actor\.megatron\.(?:tensor|pipeline)_model_parallel_size=")
 _OWN_CONFIG = lazy_pattern(r"(?:--config-name|-cn)=(?!ppo_trainer(?:\.yaml)?$)\S+")
-"""Sizes of Megatron's section over a config of a recipe's own, which may choose the engine."""
+"""Sizes of Megatron's section over a recipe's own config, which may choose the engine."""
 
 
 def _names_no_engine(text: str) -> bool:
@@ -234,9 +234,9 @@ def is_nemo_rl(document: Document) -> bool:
     engine, parents = tree.get("policy", "megatron_cfg"), tree.get("defaults")
     if engine is not None and engine.kind == "mapping":
         enabled = engine.get("enabled")
-        whole = parents is not None or tree.get("policy", "model_name") is not None  # otherwise a parent of others
+        whole = parents is not None or tree.get("policy", "model_name") is not None  # same name as in Hydra
         return whole and (enabled is None or enabled.value is not False)
-    listed = parents is not None and parents.kind != "scalar"  # as Hydra has it, too
+    listed = parents is not None and parents.kind != "scalar"  # Hydra uses the same name
     if listed and all(tree.get(section) is None for section in _NEMO_SECTIONS):
         return False
     names = [str(one.value) for one in (parents.items or (parents,))] if parents is not None else []

@@ -164,7 +164,7 @@ def _value(found: Found, flag: Flag, dotted: Dotted, writer: DottedWriter) -> Va
     key_span = found.key.span if found.key is not None else found.node.span
     override = dotted.command is not None and found.node.span.source is dotted.command.source
     key: Key = (".".join(map(str, found.path)),) if override else found.path
-    uses = tuple(span for span in found.uses if span.source is not dotted.own)  # nothing reads that file
+    uses = tuple(span for span in found.uses if span.source is not dotted.own)  # the file is never read
     last = next((one for one in reversed(dotted.overrides) if one.path == found.path), None)
     maybe = override and last is not None and last.word.maybe
     setting = Setting(key, raw, found.node.span, key_span, uses, found.exact, maybe, dotted.documents[0].run)
@@ -187,7 +187,7 @@ def _converted(found: Found, flag: Flag) -> object:
     wanted = kinds.get(flag.kind, (str, int, float) if flag.nargs is None else texts)
     items = raw if isinstance(raw, list) and flag.nargs is not None else [raw]
     if not all(isinstance(one, wanted) and (flag.kind == "bool" or not isinstance(one, bool)) for one in items):
-        return Unknown(f"{raw!s:.40} is not read as {flag.kind}")
+        return Unknown(f"{raw!s:.40} cannot be read as {flag.kind}")
     return str(raw) if flag.kind == "str" and flag.nargs is None else raw
 
 
@@ -228,5 +228,5 @@ class DottedWriter:
         return (Edit("set", tuple(key.split(".")), value),) if len(dotted.documents) == 1 else ()
 
     def export(self, name: str, value: object) -> tuple[Edit, ...]:
-        """Environment variables are set elsewhere for each worker."""
+        """Environment variables of the workers are set elsewhere."""
         return ()

@@ -106,7 +106,7 @@ class Contract:
             if name is not None:
                 return (length, known[name]) if name in known else (0, ())
             if isinstance(section, dict):
-                return 0, ()  # a plain mapping takes any key
+                return 0, ()  # a plain mapping accepts any key
         return 0, ()
 
     def has(self, key: str) -> bool:

@@ -226,7 +226,7 @@ def of_interpolations(config: Composed) -> Iterator[Problem]:
                 left += [((*path, str(one.key.value)), one.value) for one in node.entries if not one.shadowed]
             elif node.kind == "scalar" and (lost := config.dead(path, node)).startswith("experiment."):
                 message = Message(
-                    "{key} leads to {lost}, which the config does not have", key=".".join(path), lost=lost
+                    "{key} refers to {lost}, which the config does not have", key=".".join(path), lost=lost
                 )
                 yield Problem(REFUSED, message, node.span)
 

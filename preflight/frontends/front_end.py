@@ -194,7 +194,7 @@ UNREAD = "unread-key"
 CLOSE = 0.85
 """The similarity from which a key is reported as a misspelling of another one."""
 SAID = {
-    "dropped": "{front_end} has no option {key} and drops it without a word{hint}",
+    "dropped": "{front_end} has no option {key} and drops it silently{hint}",
     "skipped": "{front_end} has no key {key} and skips it with a warning{hint}",
     "refused": "{front_end} has no key {key}: it refuses the run{hint}",
 }
@@ -218,7 +218,7 @@ def _of_release(front_end: FrontEnd, fault: Problem) -> Problem:
     said = values_of(fault.message)
     if not front_end.takes_elsewhere(str(said.get("option")), str(said.get("value"))):
         return fault
-    message = Message("{message}; other releases take it", message=fault.message)
+    message = Message("{message}; other releases accept it", message=fault.message)
     return fault._replace(message=message, in_use=True, fix=None)
 
 
@@ -245,7 +245,7 @@ def unread(
     section = key.rpartition(".")[0]
     alike = [one for one in front_end.keys.alike(key) if not path or one.rpartition(".")[0] == section]
     near = "" if elsewhere else nearest(key, alike, CLOSE) or ""
-    if shown:  # the key of a file
+    if shown:  # a key in a file
         near = near.removeprefix("--")
         near = near.replace("-", "_") if "_" in shown and near.replace("-", "_") != shown else near
     hint: str = Message("; did you mean {near}", near=near) if near else ""

@@ -62,15 +62,13 @@ def _why(text: str, after: Sequence[str]) -> str:
         if match is not None and after and after[0].startswith("="):
             return Message("Hydra refuses {word}, which has no value: remove the blank before the =", word=text)
         if "=" in text and match is None:
-            return Message("Hydra refuses {word:.60}: no override begins so", word=text)
+            return Message("Hydra refuses {word:.60}: no override begins like this", word=text)
         return Message(
             "Hydra refuses {word:.60}, which is not KEY=VALUE: several values are one list, KEY=[a,b]", word=text
         )
     value = text[match.end() :]
     if _SECOND.fullmatch(value):
-        return Message(
-            "Hydra refuses the value {value:.60} of {key}: a = in it has to be quoted", value=value, key=match["key"]
-        )
+        return Message("Hydra refuses the value {value:.60} of {key}: quote the = in it", value=value, key=match["key"])
     try:
         if not _SWEEP.match(value):
             element(value)
@@ -101,11 +99,11 @@ def of_groups(
             continue
         options = groups[one.key]
         if one.action != "set":
-            yield _refused(one, "{key} is chosen by the defaults already: an override of it has no +")
+            yield _refused(one, "{key} is already chosen by the defaults: override it without +")
         elif value not in options:
             told = _refused(
                 one,
-                "{label} has no {group}/{value}.yaml; {group} is one of {options:and}{hint}",
+                "{label} has no {group}/{value}.yaml; {group} must be one of {options:and}{hint}",
                 label=contract.label,
                 group=one.key.partition("@")[0],
                 value=value,
@@ -139,11 +137,11 @@ def of_keys(
             found = _of_other_release(contract, one, having) if having else _unknown(contract, one)
             yield found._replace(harmless=bool(having) and not stated)
         elif kind == "exists":
-            found = _refused(one, "{key} has a value already, which + does not change; write {key}= or ++{key}=")
+            found = _refused(one, "{key} already has a value, which + cannot change; write {key}= or ++{key}=")
             there = all(one.key in other.keys for other in others)
             yield found._replace(harmless=not there and not stated)
         elif kind == "absent":
-            found = _refused(one, "{key} is not in the config, and ~ deletes what is there")
+            found = _refused(one, "{key} is not in the config, so ~ cannot delete it")
             yield found._replace(harmless=any(one.key in other.keys for other in others) and not stated)
 
 
@@ -243,7 +241,7 @@ def of_classes(
         hint: str = Message("; did you mean {near}", near=near) if near else ""
         elsewhere = any(name in other.fields_at(one.path)[1] for other in others)
         message = Message(
-            "{front_end} makes a class of {section} that has no field {name}: it refuses the run{hint}",
+            "{front_end} turns {section} into a class that has no field {name}: it refuses the run{hint}",
             front_end=contract.label,
             section=".".join(one.path[:length]),
             name=name,
@@ -256,12 +254,12 @@ def of_interpolations(config: Composed, overrides: Iterable[Override]) -> Iterat
     """Interpolations of a key that the config lacks."""
     for one in overrides:
         node = one.node
-        whole = one.value is not None and one.value.text is not None  # not an unset variable of the shell
+        whole = one.value is not None and one.value.text is not None  # not an unset shell variable
         lost = config.dead(one.path, node) if whole and node is not None and node.kind == "scalar" else ""
         if "." in lost and node is not None:  # a bare name may be a variable of the shell
             yield Problem(
                 REFUSED,
-                Message("{key} leads to {lost}, which the config does not have", lost=lost, key=one.key),
+                Message("{key} refers to {lost}, which the config does not have", lost=lost, key=one.key),
                 node.span,
             )
 

@@ -84,7 +84,7 @@ def world(run: Run) -> Value:
     count = run.value("role_devices")
     if not isinstance(count.raw, int):
         return run.value("world_size") if count.raw is None else count
-    return trained(run, "role_devices", count.raw, "devices that train")
+    return trained(run, "role_devices", count.raw, "training devices")
 
 
 @derives(
@@ -127,12 +127,12 @@ def precision(run: Run) -> None:
         run.derive("fp16", True, of="role_dtype")
     run.derive("params_dtype", "bf16" if run.bf16 else "fp16" if run.fp16 else "fp32", of="bf16")
     if run.bf16:
-        run.derive("accumulate_allreduce_grads_in_fp32", True, "bf16 gradients add up in fp32", of="bf16")
+        run.derive("accumulate_allreduce_grads_in_fp32", True, "bf16 gradients are accumulated in fp32", of="bf16")
 
 
 @derives("global_batch_size", "micro_batch_size", "samples_per_update")
 def batches(run: Run) -> None:
-    """A batch is what each rank accumulates; a preference pair is two samples (dpo_config.py:79)."""
+    """The batch is accumulated on each rank; a preference pair is two samples (dpo_config.py:79)."""
     ranks = run.world_size // (
         run.tensor_model_parallel_size * run.pipeline_model_parallel_size * run.context_parallel_size
     )
@@ -145,7 +145,7 @@ def batches(run: Run) -> None:
     if ranks:
         run.derive("global_batch_size", micro * steps * ranks, "per device x accumulation x data parallel", of=of)
     else:
-        run.lose("global_batch_size", "there are fewer devices than the layout has ranks")
+        run.lose("global_batch_size", "the layout has more ranks than there are devices")
     if run.role_dynamic_batches:
         run.lose("micro_batch_size", "micro-batches are filled up to a number of tokens")
 
@@ -161,7 +161,7 @@ def rollouts(run: Run) -> None:
     if ranks and samples % ranks == 0:
         run.derive("rl_samples_per_rank", samples // ranks, of="rollout_batch_size")
     else:
-        run.lose("rl_samples_per_rank", "the rollout does not spread over the ranks")
+        run.lose("rl_samples_per_rank", "the rollout cannot be divided over the ranks")
 
 
 @derives("seq_length", "max_position_embeddings", "variable_seq_lengths")
@@ -177,7 +177,7 @@ def lengths(run: Run) -> None:
 
 @derives("train_iters", "lr_warmup_iters", "lr_warmup_fraction", "lr_decay_style")
 def schedule(run: Run) -> None:
-    """The length of training follows from the data."""
+    """The length of the training follows from the data."""
     for name in ("train_iters", "lr_warmup_iters", "lr_warmup_fraction", "lr_decay_style"):
         run.lose(name, "it depends on the number of steps")
 
@@ -192,7 +192,7 @@ def layers(run: Run) -> None:
         run.lose("published_layers", "it is in the model's config.json")
         return
     more = bool(run.account_for_embedding_in_pipeline_split) + bool(run.account_for_loss_in_pipeline_split)
-    run.derive("published_layers", model.sizes["layers"] + more, f"{model.name} as it is published", of="model_path")
+    run.derive("published_layers", model.sizes["layers"] + more, f"{model.name} as published", of="model_path")
 
 
 @derives()
@@ -248,7 +248,7 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
     missing = config is None or (found is not None and bool(found.missing))
     made.parsed.open = missing or _is_open(document) or _trains_otherwise(document, section)
     _counted(made, composed, section)
-    made.parsed.written["role_name"] = derived(section, "the role that trains")
+    made.parsed.written["role_name"] = derived(section, "the training role")
     made.parsed.faults += _slips(known, tree, section)
     return reading(front_end, document, surroundings, made)
 
@@ -297,7 +297,7 @@ def _flags(front_end: FrontEnd, section: str) -> Iterator[Flag]:
         places += [f"{section}.{STRATEGY}.{name}"] if name in strategy else []
         for place in places or [name.replace("role.", f"{section}.")]:
             yield flag._replace(option=place)
-    for name in training:  # the strategy's arguments are transformers' own, too
+    for name in training:  # the strategy's arguments include those of transformers
         if name not in strategy:
             yield rows[name]._replace(option=f"{section}.{STRATEGY}.{name}")
 

@@ -272,7 +272,7 @@ def lists(run: Run) -> None:
     """One name applies to every layer; a string instead of a module list is searched for their names."""
     for name in ("recompute_modules", "offload_modules"):
         if isinstance(run.value(name).raw, str):
-            run.lose(name, "it is a text and not a list")
+            run.lose(name, "it is a string and not a list")
     if isinstance(run.value("cp_comm_type").raw, str):
         run.derive("cp_comm_type", [run.cp_comm_type], of="cp_comm_type")
 
@@ -299,7 +299,7 @@ def layers(run: Run) -> None:
     model = published((run.hf_model_id,)) if isinstance(run.hf_model_id, str) else None
     if model is None:
         raise NotKnown("it is in the model's config.json")
-    run.derive("model_layers", model.sizes["layers"], f"{model.name} as it is published", of="hf_model_id")
+    run.derive("model_layers", model.sizes["layers"], f"{model.name} as published", of="hf_model_id")
 
 
 @derives("dataset_target")
@@ -346,7 +346,7 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
     writer = RecipeWriter(known, found) if document.kind == "python" else None
     made = typed(known, found, surroundings, writer)
     made.parsed.faults += unread_keys(known, found)
-    made.parsed.open = True  # the underlying recipe may set everything else
+    made.parsed.open = True  # the underlying recipe may set all other values
     first, *rest = known.before
     model = (made_here,) if document.kind == "python" else ()
     front_end = known._replace(before=(first, nulls(made.parsed), *model, *rest))

@@ -9,7 +9,7 @@ from preflight.dialects.megatron.namespace import NotKnown, Run, derives
 EACH = 5
 """Numbers of a mesh."""
 WORDS = {
-    "mesh_left_over": "the count of numbers of the process meshes beyond whole fives",
+    "mesh_left_over": "the count of numbers in the process meshes beyond a multiple of five",
     "mesh_count": "the number of process meshes",
     "mesh_pipeline": "`pipeline_model_parallel_size`",
     "mesh_micro": "`micro_batch_size`",
@@ -32,7 +32,7 @@ CLAUSES = {
     "mesh_tensor_differs": ("tensor parallel sizes of process meshes differ", "all have one tensor parallel size"),
     "mesh_differs": (
         "layouts of process meshes differ in more than data parallelism",
-        "process meshes differ in data parallelism alone",
+        "process meshes differ only in data parallelism",
     ),
     "mesh_type_known": (
         "`hetero_device_types` names `hetero_current_device_type`",
@@ -62,7 +62,7 @@ def meshes(run: Run) -> None:
     run.derive("mesh_pipeline", run.pipeline_model_parallel_size, of="pipeline_model_parallel_size")
     run.derive("mesh_micro", run.micro_batch_size, of="micro_batch_size")
     for name in OF_EACH:
-        run.lose(name, "each process mesh has its own")
+        run.lose(name, "each process mesh has a separate one")
     if not numbers or len(numbers) % EACH:
         raise NotKnown("the process meshes are not complete")
     tensor, context, expert, data, stages = (numbers[at::EACH] for at in range(EACH))

@@ -143,7 +143,7 @@ def _made(tree: Node) -> dict[str, Value]:
     many = ranks is not None and isinstance(ranks.value, int) and ranks.value > 1
     on = many and (sharded is None or sharded.value is True)
     return {
-        **{name: unknown("MindRLHF makes it itself") for name in lost},
+        **{name: unknown("MindRLHF creates it itself") for name in lost},
         "parallel.parallel_mode": default(1, MINDRLHF.keys.label),
         "parallel.enable_parallel_optimizer": derived(on, "with data parallel above 1"),
     }

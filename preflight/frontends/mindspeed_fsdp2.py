@@ -67,7 +67,7 @@ def sizes(run: Run) -> None:
         if model is None:
             run.lose(name, "it is in the model's config.json")
         else:
-            run.derive(name, model.sizes.get(size, 0), f"{model.name} as it is published", of="model_path")
+            run.derive(name, model.sizes.get(size, 0), f"{model.name} as published", of="model_path")
 
 
 APART = (
@@ -78,7 +78,7 @@ APART = (
 FSDP2 = FrontEnd(
     "mindspeed-llm-fsdp2",
     "26.1.0",
-    core="0.18.0",  # only for the names of its arguments
+    core="0.18.0",  # used only for the names of its arguments
     world=world,
     before=(forced, batches, network),
     after=(sizes,),
@@ -121,7 +121,7 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
         return reading(front_end, document, surroundings, over)
     below = _in_file(front_end, found, surroundings)
     joined = {word.text.partition("=")[0] for word in words if word.text is not None and "=" in word.text}
-    for name, value in below.parsed.written.items():  # the file overrides a value that follows a blank
+    for name, value in below.parsed.written.items():  # a value in the file overrides one that follows a blank
         if name not in over.parsed.written or not joined.intersection(over.parsed.spelt.get(name, ())):
             over.parsed.written[name] = value
     over.parsed.faults += below.parsed.faults

@@ -132,7 +132,7 @@ def _in_lengths(reading: Reading) -> Plan:
     prompt, response = told.get("max_prompt_length").raw, told.get("sampling_max_tokens").raw
     known = isinstance(prompt, int) and isinstance(response, int)
     longest = derived(prompt + response, "prompt + response") if known else unknown("how long a response is")
-    varying = derived(True, "sequences are as long as they are")
+    varying = derived(True, "sequences keep their length")
     return replace(plan, batch=replace(plan.batch, varying=varying), model=replace(plan.model, sequence=longest))
 
 

@@ -57,7 +57,7 @@ def layers(run: Run) -> None:
     model = published((given.raw,)) if given is not None and isinstance(given.raw, str) else None
     if model is None:
         raise NotKnown("it is in the model's config.json")
-    run.derive("published_layers", model.sizes["layers"], f"{model.name} as it is published", of="model")
+    run.derive("published_layers", model.sizes["layers"], f"{model.name} as published", of="model")
 
 
 @derives("bare_prediction_stage")
@@ -110,7 +110,7 @@ def switched(run: Run) -> None:
     if run.tensor_model_parallel_size <= 1:
         run.switch("sequence_parallel", False, "tensor parallel is 1", f"{ARGUMENTS}:892")
     if "muon" in run.optimizer:
-        run.switch("use_distributed_optimizer", False, "muon has none", f"{ARGUMENTS}:980")
+        run.switch("use_distributed_optimizer", False, "Muon does not have one", f"{ARGUMENTS}:980")
     elif run.use_megatron_fsdp:
         run.switch("use_distributed_optimizer", True, "Megatron-FSDP needs it", f"{ARGUMENTS}:911")
     if run.num_virtual_stages_per_pipeline_rank == 1:
@@ -182,7 +182,7 @@ def generation(run: Run) -> None:
     elif steps is None:
         run.derive("steps_per_generation", size // batch_size, "generation batch / global batch")
     if kind == "gkd":
-        run.derive("num_generations", 1, "distillation makes one")
+        run.derive("num_generations", 1, "distillation creates one")
 
 
 MS_SWIFT = FrontEnd(
@@ -265,5 +265,5 @@ def _of_role(roles: list[Entry], run: Run) -> Value:
     """The devices of the role `train` in a file for Ray."""
     node = next((entry.value.get("gpus") for entry in roles if entry.key.value == "train"), None)
     if node is None or not isinstance(node.value, int):
-        return unknown("the file gives no devices to train")
+        return unknown("the file assigns no devices to training")
     return Value(node.value, Origin.WRITTEN, Setting(("train", "gpus"), node.value, node.span, node.span))

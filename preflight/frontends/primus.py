@@ -137,7 +137,7 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
     assert document.tree is not None and found is not None
     name, node = found
     kinds = (_preset("modules", node, "config"), _preset("models", node, "model"))
-    presets = {**(kinds[1] or {}), **(kinds[0] or {})}  # a value of the model never replaces one of the module
+    presets = {**(kinds[1] or {}), **(kinds[0] or {})}  # a value in the model never replaces one in the module
     above = f"modules.{name}.overrides"
     own = load_yaml(Source(json.dumps(presets), "primus/configs")).tree
     assert own is not None

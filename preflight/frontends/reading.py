@@ -44,7 +44,7 @@ def with_own_options(front_end: FrontEnd, document: Document, surroundings: Surr
     package = package_of(front_end, document, surroundings)
     options = package.options if package is not None else ()
     beneath = table(MEGATRON, front_end.core).options
-    # an option that is named without its type is Megatron's, with another default
+    # an option that is named without its type is one of Megatron, with another default
     named = (one for one in options if one.kind or one.option not in beneath)
     own = tuple(flag for one in named if (flag := merged(front_end.keys, one)) is not None)
     return front_end._replace(own=front_end.keys.with_own(own)) if own else front_end
@@ -173,7 +173,7 @@ class Front(NamedTuple):
 
     @property
     def parsed(self) -> Parsed:
-        """What was typed."""
+        """The explicit values."""
         return self.typed.parsed
 
     @property
@@ -188,8 +188,8 @@ class Front(NamedTuple):
 
     @property
     def model(self) -> Published | None:
-        """The published model that defines the network; None if no path names one. The end of a path is enough if its
-        folder is an unset variable."""
+        """The published model that defines the network; None if no path names one. If the folder of a path is an unset
+        variable, the end of the path is enough."""
         given = [value for name in self.front_end.models if (value := self.parsed.written.get(name)) is not None]
         texts = (value.raw if value.known else value.span.text if value.span else None for value in given)
         return published([text.strip("\"'") for text in texts if isinstance(text, str)])
@@ -245,7 +245,7 @@ class Front(NamedTuple):
         return (
             front_end.world(run)
             if self.stated and front_end.world is not None
-            else unknown("it asks for those that there are")
+            else unknown("it uses all available devices")
         )
 
     @property

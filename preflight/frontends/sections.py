@@ -68,7 +68,7 @@ class SectionWriter(DottedWriter):
         path, document = where(place, self.dotted.documents)
         if document is None or place.node is None:
             return self.at(place.path, raw)
-        if value is REMOVE and not flag.switch:  # null would reach the program instead of the default
+        if value is REMOVE and not flag.switch:  # null would be passed to the program instead of the default
             return (Edit("remove", path, span=place.node.span),)
         return (Edit("set", path, raw, place.node.span),)
 
@@ -102,7 +102,7 @@ def read_sections(writer: SectionWriter, parsed: Parsed, instead: Mapping[str, s
     words = tuple(word for name, one in places.items() for word in _words(name, one, instead))
     own = Parsed()
     parse(words, writer.table, lambda name: paths[name], 0, own, writer.put)
-    parsed.faults += of_front_end(front_end, own.faults, stated=True)  # no choices of other releases are listed
+    parsed.faults += of_front_end(front_end, own.faults, stated=True)  # choices of other releases are not listed
     parsed.suspect |= own.suspect
     parsed.written |= own.written
     parsed.written |= dict(_off(places, paths, writer))
@@ -142,7 +142,7 @@ _TO_FILL_IN = lazy_pattern(r"[xX]{3,}(?: [xX]{3,})*|<[^<>]*>")
 
 class Shape(NamedTuple):
     """The location of the options. left_out: keys that are not options if they have this value; REMOVE: any value.
-    environment: the location of the job's variables, runner: which of those keys are something else.
+    environment: the location of the job's variables, runner: keys there that are not variables.
     """
 
     sections: tuple[Path, ...]
@@ -319,7 +319,7 @@ def _variables(config: Composed, shape: Shape) -> Iterator[tuple[str, Value]]:
         found = config.at(*shape.environment, name)
         if name in shape.runner:
             for inner in (one for node in _live(found.node) for one in _live(node.value)):
-                yield str(inner.key.value), Value(Unknown("each node has its own"), Origin.UNKNOWN)
+                yield str(inner.key.value), Value(Unknown("each node has a separate value"), Origin.UNKNOWN)
         elif isinstance(found.value, Unknown):
             yield name, Value(found.value, Origin.UNKNOWN)
         elif found.node is not None and found.node.kind == "scalar":

@@ -54,7 +54,7 @@ def world(run: Run) -> Value:
 def forced(run: Run) -> None:
     """Settings that it makes itself."""
     run.derive("sequence_parallel", run.tensor_model_parallel_size > 1, "it follows tensor parallelism")
-    run.derive("variable_seq_lengths", True, "samples are as long as they are")
+    run.derive("variable_seq_lengths", True, "samples keep their length")
     run.derive("bf16", True, "it trains in bf16")
 
 

@@ -84,7 +84,7 @@ def after(run: Run) -> None:
     """Values that it sets after Megatron has validated."""
     run.derive("variable_seq_lengths", True, "slime packs samples of any length")
     if run.moe_token_dispatcher_type == "allgather":
-        cause = "allgather takes no sequences of variable length"
+        cause = "allgather does not support sequences of variable length"
         run.switch("moe_token_dispatcher_type", "alltoall", cause, f"{ARGUMENTS}:83")
 
 

@@ -69,8 +69,8 @@ class Fields:
         return () if node.kind == "scalar" and _takes(name, found.value) else (Fault(path, WORDS.get(name, "null")),)
 
     def _of_union(self, kinds: Sequence[Kind], path: Path) -> tuple[Fault, ...]:
-        """The faults of the intended union member: the one with the fewest; among classes the one whose literals
-        agree."""
+        """The faults of the intended union member: the one with the fewest; among classes, the one with matching
+        literals."""
         tried = [self.faults(kind, path) for kind in kinds]
         if any(not found for found in tried):
             return ()

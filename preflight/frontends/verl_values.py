@@ -107,7 +107,7 @@ def of_sizes(config: Composed, own: Source) -> Iterator[Problem]:
         if node is None or node.kind != "scalar" or node.span.source is own or not found.known:
             continue
         if isinstance(value, str):
-            template = "{key} is a number, not {value:.60}" if value else "{key} is a number, and has no value"
+            template = "{key} is a number, not {value:.60}" if value else "{key} must be a number, but has no value"
             yield Problem(REFUSED, Message(template, key=key, value=value), node.span)
         elif key in COUNTS and isinstance(value, float):
             message = Message("{key} is {value}; it must be an integer", key=key, value=value)
@@ -139,7 +139,7 @@ def of_loggers(config: Composed, source: Source, own: Callable[[str], bool]) -> 
 
 def slip_of(name: str, known: Sequence[str]) -> str:
     """The name that has the same letters in another order, or fewer or more of the same letter in a row; "" if none
-    has, or it is a known one: any other name may be the user's own."""
+    has, or it is a known one: any other name may be defined by the user."""
     if name in known:
         return ""
     letters, single = sorted(name), _DOUBLED.sub(r"\1", name)

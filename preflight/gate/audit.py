@@ -20,7 +20,7 @@ PATIENCE = 0.2
 OPENING, CLOSING = 5.0, 1.0
 MOST_WAITING = 2000
 """Lines that wait for a hanging disk; more are only counted."""
-HANGS = "does not answer"
+HANGS = "does not respond"
 
 KEPT = ("verdict", "exit", "tool", "subject", "allocation", "override", "problem", "elapsed_ms")
 
@@ -35,7 +35,7 @@ def line(verdict: Mapping[str, Any], user: str) -> str:
 
 
 def lost(number: int, why: str, user: str | None = None) -> str:
-    """The line for submissions without one: the gate was not asked, or nothing could be written."""
+    """The line for submissions without a separate line: the gate was not queried, or nothing could be written."""
     who = {} if user is None else {"user": user}
     return json.dumps(
         {"time": _now(), **who, "verdict": "unknown", "submissions": number, "problem": why}, sort_keys=True
@@ -59,7 +59,7 @@ def append(path: Path, text: str) -> None:
         data = (text + "\n").encode("utf-8")
         if (written := os.write(handle, data)) != len(data):
             with contextlib.suppress(OSError):
-                os.ftruncate(handle, os.fstat(handle).st_size - written)  # half a line would spoil the next one
+                os.ftruncate(handle, os.fstat(handle).st_size - written)  # a partial line would corrupt the next one
             raise OSError("the disk is full")
     finally:
         os.close(handle)
@@ -78,7 +78,7 @@ class _Line:
 class Trail:
     """The audit file of a resident checker. A separate thread writes, so that no answer waits long for a disk. Lines
     that cannot be written are counted, and the number is written later. `tell` receives a line for the service log when
-    this begins and ends.
+    this starts and ends.
     """
 
     def __init__(self, path: Path, tell: Callable[[str], None], patience: float = PATIENCE) -> None:
@@ -97,8 +97,8 @@ class Trail:
             raise InputError(f"cannot be written: {why}", str(self._path))
 
     def write(self, text: str, *, needed: bool = False) -> str:
-        """Append a line, and return the failure. needed: the answer is valid only with this line, so it is not written
-        later, and a hanging disk fails at once; other lines are written as soon as possible.
+        """Append a line, and return the failure. needed: the answer is valid only with this line, so the line is not
+        written later, and a hanging disk is a failure; other lines are written as soon as possible.
         """
         if self._hangs:
             if not needed:
@@ -132,14 +132,14 @@ class Trail:
         return HANGS
 
     def _write_all(self) -> None:
-        """The writer's life."""
+        """The loop of the writer thread."""
         while (line := self._lines.get()) is not None:
             if not line.dropped:
                 self._write(line)
             line.done.set()
             if self._hangs and self._lines.empty():
                 self._hangs = False
-                self._tell("the audit file answers again")
+                self._tell("the audit file responds again")
 
     def _write(self, line: _Line) -> None:
         with self._lock:
@@ -148,8 +148,8 @@ class Trail:
             if not line.text:
                 os.close(open_to_append(self._path))
                 return
-            before = f"{lost(missing, 'these could not be recorded')}\n" if missing else ""
-            append(self._path, before + line.text)  # both or none: a disk that is nearly full takes a short line
+            before = f"{lost(missing, 'some submissions could not be recorded')}\n" if missing else ""
+            append(self._path, before + line.text)  # both or none: a nearly full disk may still accept a short line
         except (OSError, InputError) as error:
             line.why = error.message if isinstance(error, InputError) else error.strerror or str(error)
             if line.text:

@@ -1,4 +1,4 @@
-"""Answers every question to a resident checker in time and audits it, even if the check fails."""
+"""Answers every request to a resident checker in time and audits it, even if the check fails."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def warm(plugins: Plugins, policies: Policies) -> None:
     try:
         import_module("preflight.layouts.search")
     except ModuleNotFoundError as error:
-        if not missing(error):  # without numpy the gate gives no layouts that would run
+        if not missing(error):  # without numpy the gate suggests no layouts
             raise
     patient = Policies(SECONDS, policies.final, device=policies.device)
     for start in STARTS:
@@ -76,7 +76,7 @@ def make_work(policies: Policies, recorded: bool) -> Work:
 
 
 class Desk:
-    """Asks the budget, then a worker, and records the result. `tell` receives lines for the service log."""
+    """Consults the budget, queries a worker, and records the result. `tell` receives lines for the service log."""
 
     def __init__(self, number: int, policies: Policies, log: Path | None, tell: Callable[[str], None]) -> None:
         self._policies = policies
@@ -88,13 +88,13 @@ class Desk:
         self._turns = threading.Semaphore(number)
         self._waiting = threading.Semaphore(
             number + max(number, round(number * policies.seconds / FAIR))
-        )  # more would wait without result
+        )  # more requests would wait without a result
         self._lock = threading.Lock()
         self.counts: Counter[str] = Counter()
         self._workers = Workers(number, make_work(policies, self._trail is not None), tell)
 
     def answer(self, question: Question) -> Reply:
-        """The reply to a question. Never raises."""
+        """The reply to a request. Never raises."""
         self._note_unasked(question)
         try:
             question.submission()
@@ -169,24 +169,24 @@ class Desk:
         if not why or not needed:
             return reply
         reply = reply.unrecorded(why)
-        if why == audit.HANGS:  # the line of the override is dropped, or comes late: this one records the answer
+        if why == audit.HANGS:  # the line of the override is dropped or late: this one records the answer
             trail.write(audit.line(reply.verdict, question.user))
         return reply
 
     def _note_unasked(self, question: Question) -> None:
-        """Submissions for which the gate was not asked: the caller had to pause, or got no answer."""
+        """Submissions for which the gate was not queried: the caller had to pause, or got no answer."""
         for user, count in question.unasked():
             with self._lock:
-                self.counts["not asked about"] += count
+                self.counts["not checked"] += count
             if self._trail is not None:
-                self._trail.write(audit.lost(count, "not asked about: the checker was busy or did not answer", user))
+                self._trail.write(audit.lost(count, "not checked: the checker was busy or did not respond", user))
 
     def look(self) -> None:
         """Periodic work."""
         self._budget.look()
 
     def hurry(self) -> None:
-        """Answer all questions without a verdict from now on."""
+        """Answer all requests without a verdict from now on."""
         self._workers.hurry()
 
     def stop(self) -> None:

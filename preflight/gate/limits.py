@@ -109,7 +109,7 @@ Value = TypeVar("Value")
 class Leave(NamedTuple):
     """The processor seconds that a check may take; none: it is answered at once, with the reason. rich: includes a
     search for layouts. Processor time, so that a busy machine does not prevent verdicts. pause: for immediate answers,
-    who need not ask again for how many seconds: "user 12" or "all 5".
+    the callers that need not query again, and for how many seconds: "user 12" or "all 5".
     """
 
     processor: float
@@ -119,7 +119,7 @@ class Leave(NamedTuple):
 
 
 class Account:
-    """Seconds that can be spent; they come back with time, up to the capacity."""
+    """An allowance of seconds, which refills with time up to its capacity."""
 
     __slots__ = ("_at", "_level", "capacity", "floor", "rate")
 
@@ -128,13 +128,13 @@ class Account:
         self._level, self._at = capacity, now
 
     def level(self, now: float) -> float:
-        """What is left."""
+        """The remaining seconds."""
         self._level = min(self._level + (now - self._at) * self.rate, self.capacity)
         self._at = now
         return self._level
 
     def pay(self, seconds: float, now: float) -> None:
-        """Subtract from it, down to the lower limit."""
+        """Subtract seconds, down to the lower limit."""
         self._level = max(self.level(now) - seconds, self.floor)
 
 
@@ -234,7 +234,7 @@ class Budget:
         self._switch(now)
 
     def look(self) -> None:
-        """Close the breaker if it is time."""
+        """Close the breaker if it is due."""
         with self._lock:
             self._switch(self._clock())
 
@@ -244,14 +244,18 @@ class Budget:
         return account
 
     def _switch(self, now: float) -> None:
-        """FAIR below zero opens the breaker, zero closes it."""
+        """The breaker opens at FAIR below zero and closes at zero."""
         level = self._all.level(now)
         if not self._open and level <= -min(FAIR, self.seconds):
             self._open, self._turned_away = True, 0
-            self._tell("too many checks end without a verdict: submissions are answered unchecked for some seconds")
+            self._tell(
+                "too many checks end without a verdict: for some seconds submissions are answered without a check"
+            )
         elif self._open and level >= 0:
             self._open = False
-            self._tell(f"submissions are checked again; {self._turned_away} were answered unchecked meanwhile")
+            self._tell(
+                f"submissions are checked again; {self._turned_away} were answered without a check in the meantime"
+            )
 
 
 def _wait(seconds: float) -> int:

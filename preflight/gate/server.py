@@ -31,7 +31,7 @@ from preflight.source.text import InputError
 
 @contextmanager
 def claimed(path: Path) -> Iterator[None]:
-    """Within the block no other process claims this socket, and the path is free. Raises InputError, OSError."""
+    """Within the block no other process can claim this socket, and the path is free. Raises InputError, OSError."""
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)
@@ -55,18 +55,16 @@ def _free(path: Path) -> None:
             caller.connect(str(path))
         except (ConnectionRefusedError, FileNotFoundError):
             pass
-        except OSError as error:  # it hangs, or it belongs to another process: it may still be alive
-            raise InputError(
-                f"is the socket of something that does not answer: {error.strerror or error}", str(path)
-            ) from None
+        except OSError as error:  # the server hangs, or the socket belongs to another process that may still be alive
+            raise InputError(f"is a socket on which nothing responds: {error.strerror or error}", str(path)) from None
         else:
-            raise InputError("another checker listens on it", str(path))
+            raise InputError("another checker is listening on it", str(path))
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
 
 
 def identity(path: Path) -> tuple[int, int] | None:
-    """The identity of the file, None if there is none."""
+    """The identity of the file, None if it does not exist."""
     try:
         found = os.lstat(path)
     except OSError:
@@ -77,19 +75,19 @@ def identity(path: Path) -> tuple[int, int] | None:
 MAX_SCRIPT = 4 * 1024 * 1024
 MOST_CONNECTIONS = 32
 THREADS = MOST_CONNECTIONS + 12
-"""The number of connections that may wait for their question; questions beyond the number of checks are answered at
+"""The number of connections that may wait for their request; requests beyond the number of checks are answered at
 once."""
 READING = 2.0
-"""Seconds within which a question must arrive; Slurm's side sends it in a few milliseconds."""
+"""Seconds within which a request must arrive; Slurm's side sends it in a few milliseconds."""
 LOOK, SPARE = 0.1, 0.3
 ENDING, HURRY = 2.5, 1.0
 """Seconds for running checks after a request to end, and then for answers without a verdict."""
 DRAINED = 64 * 1024 * 1024
-"""Bytes of a refused body that are still read: a caller that is writing would not see the answer."""
+"""Bytes of a refused body that are still read: otherwise a caller that is still writing would not see the answer."""
 
 
 class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
-    """Threads wait, workers check. Raises InputError, OSError."""
+    """Threads wait for requests, and workers check them. Raises InputError, OSError."""
 
     request_queue_size = 128
 
@@ -118,9 +116,9 @@ class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
             threading.Thread(target=self._answer_all, daemon=True).start()
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Pass a connection to a thread. If there are too many, those that have waited longest for their question are
-        closed."""
-        request.setblocking(True)  # the socket that accepts it may be one that does not wait
+        """Pass a connection to a thread. If there are too many, the connections that have waited longest for their
+        request are closed."""
+        request.setblocking(True)  # the accepting socket may be non-blocking
         with self._lock:
             for late in list(self._reading)[: max(0, len(self._reading) + 1 - MOST_CONNECTIONS)]:
                 _close(late)
@@ -139,17 +137,17 @@ class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
                     self._answered.notify_all()
 
     def has_read(self, request: Any) -> None:
-        """The question of a connection has arrived."""
+        """The request of a connection has arrived."""
         with self._lock:
             self._reading.pop(request, None)
 
     def service_actions(self) -> None:
-        """Between questions: close what sends too slowly."""
+        """Between requests: close connections that send too slowly."""
         self._close_late()
         self.desk.look()
 
     def _close_late(self) -> None:
-        end = time.monotonic() - READING - SPARE  # a caller that is only just late gets that answer
+        end = time.monotonic() - READING - SPARE  # a caller that is only slightly late gets that answer
         with self._lock:
             for late in [request for request, since in self._reading.items() if since < end]:
                 _close(late)
@@ -158,17 +156,17 @@ class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
         """A caller that disconnects is not an error of the gate."""
         error = sys.exception() if sys.version_info >= (3, 11) else sys.exc_info()[1]
         if not isinstance(error, OSError):
-            self._tell(f"an answer failed: {type(error).__name__}: {error}")
+            self._tell(f"a response failed: {type(error).__name__}: {error}")
 
     def server_close(self) -> None:
         """Answer the pending questions, and end. From now on callers find no socket."""
-        if self._ours is None:  # it could not even listen
+        if self._ours is None:  # listening failed
             return super().server_close()
         if identity(self._path) == self._ours:
             self._path.unlink(missing_ok=True)
         self.socket.setblocking(False)
         with contextlib.suppress(OSError):
-            while True:  # who is connected already gets an answer
+            while True:  # callers that are already connected get an answer
                 self.process_request(*self.get_request())
         super().server_close()
         if not self._all_answered(ENDING):
@@ -177,7 +175,7 @@ class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
         self.desk.stop()
 
     def _all_answered(self, seconds: float) -> bool:
-        """Wait for a limited time until everyone who asked has an answer."""
+        """Wait for a limited time until all requests are answered."""
         end = time.monotonic() + seconds
         with self._answered:
             while self._unanswered and time.monotonic() < end:
@@ -192,14 +190,14 @@ def _close(request: socket.socket) -> None:
 
 
 def _gone(request: socket.socket) -> bool:
-    """Whether the caller has given up; one that has only finished sending has not."""
+    """Whether the caller has closed the connection, and not only finished sending."""
     look = select.poll()
     look.register(request, 0)
     return bool(look.poll(0))
 
 
 class Handler(BaseHTTPRequestHandler):
-    """One connection, one question."""
+    """One connection with one request."""
 
     server: Server
     timeout = READING
@@ -207,14 +205,15 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def handle(self) -> None:
-        """Answer one question and close: data after it is not read."""
+        """Answer one request and close the connection: later data is not read."""
         try:
             self.handle_one_request()
         finally:
             self.server.has_read(self.request)
 
     def handle_expect_100(self) -> bool:
-        """A caller that asks first gets an immediate answer, with `100 Continue` only for a body that will be read."""
+        """A caller that sends `Expect: 100-continue` gets an immediate answer, and `100 Continue` only if its body will
+        be read."""
         return super().handle_expect_100() if self._problem() is None else True
 
     def do_POST(self) -> None:
@@ -228,25 +227,25 @@ class Handler(BaseHTTPRequestHandler):
             body = self.rfile.read(length)
         self.server.has_read(self.request)
         if _gone(self.request):
-            return None  # the caller counts it among those about which it did not ask
+            return None  # the caller counts it among the unchecked submissions
         if len(body) < length:
             return self._send(
-                400, self.server.desk.refuse(Question(asked, body), "the script did not arrive whole, or not in time")
+                400, self.server.desk.refuse(Question(asked, body), "the script arrived incomplete or too late")
             )
         self._send(200, self.server.desk.answer(Question(asked, body)))
 
     def do_GET(self) -> None:
         self.server.has_read(self.request)
         counts = "".join(f"{name}: {count}\n" for name, count in sorted(self.server.desk.counts.items()))
-        self._write(200, "text/plain; charset=utf-8", f"0\npreflight is here\n{counts}")
+        self._write(200, "text/plain; charset=utf-8", f"0\npreflight is running\n{counts}")
 
     def _problem(self) -> tuple[int, str] | None:
-        """Why a body is not read: the HTTP status, and a sentence."""
+        """Why a body is not read: the HTTP status and a sentence."""
         if self.headers.get("Transfer-Encoding"):
-            return 411, "a body in chunks is not read; send its length"
+            return 411, "chunked bodies are not supported; send the content length"
         given = self.headers.get_all("Content-Length") or []
         if not given:
-            return 411, "a body without its length is not read"
+            return 411, "bodies without a content length are not supported"
         if len(set(given)) > 1 or not (given[0].isascii() and given[0].isdecimal()) or len(given[0]) > 18:
             return 400, f"the length of the body is not a number: {given[0][:40]}"
         if int(given[0]) > MAX_SCRIPT:
@@ -263,7 +262,7 @@ class Handler(BaseHTTPRequestHandler):
                 left -= len(data)
 
     def _send(self, status: int, reply: Reply) -> None:
-        headers = getattr(self, "headers", None)  # none if not even its line was read
+        headers = getattr(self, "headers", None)  # none if the request line was not read
         if headers is not None and "json" in headers.get("Accept", ""):
             return self._write(status, "application/json", json.dumps(reply.verdict) + "\n")
         self._write(status, "text/plain; charset=utf-8", "\n".join(reply.lines(self.server.desk.final)) + "\n")
@@ -279,8 +278,8 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Input that is not a question: wrong usage, answered in the same format, and audited."""
-        why = f"this is not a question to the gate: {plain(message or HTTPStatus(int(code)).phrase)[:100]}"
+        """Input that is not a valid request: wrong usage, answered in the same format and audited."""
+        why = f"this is not a request to the gate: {plain(message or HTTPStatus(int(code)).phrase)[:100]}"
         self._send(int(code), self.server.desk.refuse(Question(self._asked(), b""), why))
 
     def _asked(self) -> dict[str, str]:
@@ -295,4 +294,4 @@ class Handler(BaseHTTPRequestHandler):
         return "socket"
 
     def log_message(self, format: str, *args: Any) -> None:
-        """The audit file serves as the log."""
+        """The audit file is the log."""

@@ -37,7 +37,7 @@ class Allocation(NamedTuple):
 
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> Allocation:
-        """From plain data, as in an allocation file. Raises InputError for anything that is not a count."""
+        """Create it from plain data, as in an allocation file. Raises InputError for anything that is not a count."""
         counts: dict[str, int | None] = {}
         for name in ("nodes", "devices_per_node", "world"):
             value = data.get(name)
@@ -51,7 +51,7 @@ class Allocation(NamedTuple):
 
 
 class Override(NamedTuple):
-    """A request to run nevertheless: by whom, and why."""
+    """A request to run despite errors: the user and the reason."""
 
     user: str
     reason: str
@@ -119,7 +119,7 @@ class Question(NamedTuple):
         )
 
     def unasked(self) -> list[tuple[str, int]]:
-        """Users, and the number of their submissions for which the gate was not asked: `2001:3,2002:1`."""
+        """Users, and the number of their submissions for which the gate was not queried: `2001:3,2002:1`."""
         pairs = (part.partition(":") for part in self.asked.get("unasked", "").split(",")[:MOST_UNASKED])
         return [
             (user, int(count))
@@ -152,7 +152,7 @@ class Reading(NamedTuple):
     workspace: Workspace | None = None
 
     def with_layouts(self) -> Report:
-        """The report with layouts that would run, for errors that only another layout cures, if numpy is installed;
+        """The report with layouts that would run, for errors that only another layout fixes, if numpy is installed;
         with only proven fixes."""
         if self.workspace is None:
             return _without_offers(self.report)
@@ -181,7 +181,7 @@ def read(
         jobs = list(load_manifests(source))
         report = merge([check_documents(job.documents, plugins, request, policy) for job in jobs])
         return Reading(report, given if given.known else _of_manifest(jobs))
-    nothing = Checkouts(isolated=True)  # the folder of the job is its owner's: what is there proves no release
+    nothing = Checkouts(isolated=True)  # the folder of the job belongs to its owner: its contents prove no release
     workspace = Workspace([_script(source, submission, follow)], plugins, request, policy, nothing)
     report = workspace.check()
     return Reading(report, given if given.known else _of_script(report), workspace)

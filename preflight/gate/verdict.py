@@ -31,7 +31,7 @@ EMPTY = Report()
 
 @dataclass(frozen=True)
 class Policies:
-    """The gate settings of a site. seconds: the deadline; final: rules that no override lifts; report_only: never
+    """The gate settings of a site. seconds: the deadline; final: rules that cannot be overridden; report_only: never
     refuse. advice: seconds that a search for layouts may take if a submission is refused; at most half of the remaining
     time. device: the accelerator, so that memory is judged as well.
     """
@@ -50,7 +50,7 @@ class Policies:
 class Verdict:
     """The contract, version 1. code: 0 pass, 1 refuse, 2 unreadable, 3 no verdict. word: pass, refuse or unknown.
 
-    problem: why there is no verdict; if rules are final, the code is 1 nevertheless. final: no override lifts it.
+    problem: why there is no verdict; if rules are final, the code is 1 nevertheless. final: it cannot be overridden.
     rules: identity of the rules that ran, "" without a verdict. failed: preflight itself failed or was late.
     """
 
@@ -191,7 +191,7 @@ def _advised(found: Reading, seconds: float) -> Report:
 
 
 def _word(report: Report, errors: list[str], submission: Submission, policies: Policies) -> tuple[str, int, list[str]]:
-    """The verdict for a report: unknown if nothing was resolved; errors refuse unless an override may lift all of
+    """The verdict for a report: unknown if nothing was resolved; errors refuse unless an override may cover all of
     them."""
     if not report.jobs and not errors:
         return "unknown", REFUSE if policies.refuse_unknown and not policies.report_only else PASS, []
@@ -214,7 +214,7 @@ def digest(report: Report, plugins: Plugins) -> str:
 
 WIDTH = 60
 SHOWN = 8
-UNJUDGED = "rules are final here: nothing passes without a verdict"
+UNJUDGED = "some rules are final: no submission passes without a verdict"
 
 
 def told(verdict: Verdict, recorded: bool = True) -> list[str]:
@@ -246,10 +246,10 @@ def _unjudged(verdict: Verdict) -> list[str]:
 
 def _way_out(verdict: Verdict) -> list[str]:
     if verdict.final:
-        return [local("no override lifts this")]
+        return [local("this cannot be overridden")]
     command = "scontrol update ... comment=" if verdict.submission.change else "sbatch --comment="
     return [
-        local("to run it all the same, and have that recorded:"),
+        local("to run it anyway, which is recorded:"),
         f'  {command}"preflight-override=WHY"{"" if verdict.submission.change else " ..."}',
     ]
 
@@ -286,8 +286,8 @@ def _wrapped(text: str, indent: str = "") -> list[str]:
 
 
 class Reply(NamedTuple):
-    """The answer of the gate. busy: the job was not checked, and a log need not mention it; pause: for whom the gate
-    need not be asked, and how long.
+    """The answer of the gate. busy: the job was not checked, and a log need not mention it; pause: the users for which
+    the gate need not be queried, and for how long.
     """
 
     code: int
@@ -302,8 +302,8 @@ class Reply(NamedTuple):
         return cls(verdict.code, told(verdict, recorded), verdict.as_dict(), busy, pause)
 
     def lines(self, final: bool = False) -> list[str]:
-        """For a caller that does not parse JSON: the code, its meaning for the next question, and the text for people.
-        final: rules are final here, so the caller refuses submissions that it does not ask about."""
+        """For a caller that does not parse JSON: the code, its meaning for the next request, and the text for people.
+        final: some rules are final, so the caller refuses submissions that it does not send."""
         nothing = self.verdict["verdict"] == "unknown" and not self.verdict["problem"]
         words = [*(["busy"] if self.busy else []), *([self.pause] if self.pause else [])]
         words += [*(["none"] if nothing else []), *(["final"] if final else [])]
@@ -319,7 +319,7 @@ class Reply(NamedTuple):
         return json.dumps([*self]).encode()
 
     def unrecorded(self, why: str) -> Reply:
-        """The reply if its line could not be written: an override counts only if it is recorded."""
+        """The reply if its line could not be written: an override is valid only if it is recorded."""
         if self.verdict["override"] is None:
             return self
         lines = ["preflight: refused: the override cannot be recorded", f"  ({why})"]

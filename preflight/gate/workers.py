@@ -23,7 +23,7 @@ from preflight.plugins.manager import Plugins
 from preflight.source.record import NamedTuple
 
 Work = Callable[[bytes], tuple[bytes, bool]]
-"""Answers a question, and returns whether the worker can answer another one."""
+"""Answers a request, and returns whether the worker can answer another one."""
 GRACE = 0.05
 """Seconds beyond a deadline, for the answer of a worker whose own alarm fired."""
 MOST_ANSWERS = 2000
@@ -41,7 +41,7 @@ CPU = struct.Struct("d")
 
 
 class Worker(NamedTuple):
-    """A process and our end of its pipe."""
+    """A process and the parent's end of its pipe."""
 
     process: BaseProcess
     pipe: Connection
@@ -120,7 +120,10 @@ class Workers:
                 _processor(worker.process.pid) - before > most / 2,
             )
         except (OSError, EOFError):
-            why, worked = "the checker ends" if self._ending.is_set() else "the check ended its process", True
+            why, worked = (
+                "the checker is shutting down" if self._ending.is_set() else "the check crashed its process",
+                True,
+            )
         finally:
             self._busy.discard(worker)
         self._worn.put(worker)
@@ -158,7 +161,7 @@ class Workers:
                     break
                 except OSError as error:
                     if not failed:
-                        self._tell(f"a worker cannot be started: {error.strerror or error}; trying again")
+                        self._tell(f"a worker cannot be started: {error.strerror or error}; retrying")
                     failed = True
                     self._ending.wait(AGAIN)
 
@@ -196,10 +199,10 @@ def _bound(pipe: Connection) -> None:
 def _serve(pipe: Connection, work: Work, memory: int) -> None:
     """A worker's main loop. It ends after many answers, so that nothing accumulates in it, and if its parent is
     gone."""
-    os.closerange(3, pipe.fileno())  # connections and pipes of others stay theirs
+    os.closerange(3, pipe.fileno())  # connections and pipes of other processes are closed here
     os.closerange(pipe.fileno() + 1, MOST_FILES)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: the parent ends its workers
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # signals of a terminal are ignored: the parent ends its workers
     limit_memory(memory)
     parse_in_this_process()
     parent = os.getppid()

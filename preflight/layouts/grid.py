@@ -33,7 +33,7 @@ Columns = Mapping[str, Any]
 class Space:
     """The fixed part of a search: the model, the number of devices and their number per node, the global batch, the
     framework's conventions. stated: data parallelism is stated and experts are inside it (MindFormers); split: how
-    uneven stages can be written ("any", "ends", "" for not at all); chunked: each virtual stage can have a different
+    uneven stages can be expressed ("any", "ends", "" for not at all); chunked: each virtual stage can have a different
     number of layers; fixed, most: the user's limits by name; near: the layout to stay close to. batch 0: it follows
     from the layout. measured: the shape is sufficient to estimate memory. even: stages are written even if they are not
     split, because the present setting is faulty.
@@ -46,21 +46,21 @@ class Space:
     stated: bool = False
     split: str = ""
     chunked: bool = False
-    expert_tensor: int = 0  # the one size of it that the framework has; 0 if there is a choice
+    expert_tensor: int = 0  # the only size that the framework supports; 0 if there is a choice
     fixed: Mapping[str, int] = field(default_factory=dict)
     most: Mapping[str, int] = field(default_factory=dict)
     near: Sizes | None = None
     measured: bool = True
     even: bool = False
-    # outputs that the operators named for every layer free in selective recomputation
+    # outputs that are freed by selective recomputation of the operators named for every layer
     selected: frozenset[str] = frozenset()
-    cheap: frozenset[str] = frozenset()  # outputs of elementwise operators that the framework can be set to recompute
-    traits: Traits = field(default_factory=Traits)  # precision, windows and overlaps, for the time
-    vocab: int = 0  # rows that times take the vocabulary to have, where the shape has the most that it can have
-    assumed: tuple[str, ...] = ()  # what times take for granted because the job does not state it
+    cheap: frozenset[str] = frozenset()  # outputs of elementwise operators that the framework can recompute
+    traits: Traits = field(default_factory=Traits)  # precision, windows and overlaps, used for the time
+    vocab: int = 0  # vocabulary rows assumed for times; the shape has the maximum number
+    assumed: tuple[str, ...] = ()  # assumptions of the times about facts that the job does not state
     fp8: str = ""  # the recipe written with each layout
-    pace: float = 1.0  # how many times as fast as its estimate a run was measured to be
-    machine: Machine | None = None  # that of the job
+    pace: float = 1.0  # the estimated time of a measured run divided by its measured time
+    machine: Machine | None = None  # the target of the job
 
     def kept(self, pipeline: int, virtual: int) -> bool:
         """Whether the distribution of layers is unchanged, so that nothing must be written."""
@@ -173,7 +173,7 @@ def _experts(space: Space, tensor: int, pipeline: int, data: int, out: Counter[s
                 data * tensor % expert == 0 if space.stated else space.world % (expert_tensor * expert * pipeline) == 0
             )
             if not fits:
-                out["the expert grid does not divide the devices"] += 1
+                out["the devices are not divisible by the expert grid"] += 1
             elif space.allowed("expert_tensor", expert_tensor):
                 yield expert, expert_tensor
 
@@ -210,7 +210,7 @@ def _recomputations(space: Space, virtual: int) -> Iterator[int]:
 
 
 def _sequence_parallel(space: Space, tensor: int) -> tuple[int, ...]:
-    """It costs nothing with tensor parallelism; to keep the change small, the present setting is left."""
+    """With tensor parallelism this is free; to keep the change small, the present setting is kept."""
     both = (space.near is not None and not space.near.sequence_parallel) or space.fixed.get("sequence_parallel") == 0
     found = (0, 1) if tensor > 1 and both else (int(tensor > 1),)
     return tuple(one for one in found if tensor == 1 or space.allowed("sequence_parallel", one))

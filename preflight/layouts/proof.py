@@ -215,7 +215,7 @@ class Proof:
         return ""
 
     def fits(self, job: Job) -> bool:
-        """Whether every rank fits, including the reserve; if memory cannot be estimated, only a change that cures a
+        """Whether every rank fits, including the reserve; if memory cannot be estimated, only a change that fixes a
         fault may be offered."""
         if job.memory.verdict == "fits":
             return job.memory.span[1] <= self.available

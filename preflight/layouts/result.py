@@ -39,12 +39,12 @@ class Found(NamedTuple):
 class Result:
     """Layouts, best first; the number considered; why others were rejected; why nothing could be searched.
 
-    device: whose speed the times assume; "" where no device is named. present: the present sizes. current: the present
+    device: whose speed the times assume; "" if no device is named. present: the present sizes. current: the present
     layout, whether or not it fits; None if `withheld` has the reason. rank: its place by time among the layouts that
     pass the rules and fit, 0 if it has none; at_least: the rank is a lower bound, because not all were tried. tokens:
-    of a step. pace: how many times as fast as its estimate a measured run was, 1 without one. assumed: assumptions
-    behind the times where the run states nothing. standing: rules whose errors no layout cures. fp8: the recipe written
-    with each layout; not_fp8: why there is none, if FP8 was requested.
+    of a step. pace: the estimated time of a measured run divided by its measured time, 1 without one. assumed:
+    assumptions of the times about facts that the run does not state. standing: rules for which no layout fixes the
+    errors. fp8: the recipe written with each layout; not_fp8: why there is none, if FP8 was requested.
     """
 
     layouts: list[Found] = field(default_factory=list)
@@ -104,7 +104,7 @@ def _priced(found: Found, budget: float) -> float:
 
 
 def _effort(found: Found, budget: float) -> tuple[float, ...]:
-    """What makes a layout simple: few kinds of splitting, equal stages, few changes, then its time."""
+    """The sort key for simplicity: few kinds of splitting, equal stages, few changes, then the time."""
     sizes = found.sizes
     ways = sizes.virtual + sizes.pipeline + sizes.context + sizes.tensor
     uneven = sum(map(bool, (sizes.stages and len(set(sizes.stages)) > 1, sizes.chunks, sizes.listed)))

@@ -31,7 +31,7 @@ BLACKWELL = 10
 
 
 class InFP8(NamedTuple):
-    """The job with products in FP8 in its present layout, and the recipe; or why it stays unchanged."""
+    """The job with products in FP8 in its present layout, and the recipe; or the reason why it is unchanged."""
 
     job: Job
     recipe: str = ""
@@ -45,7 +45,7 @@ def in_fp8(job: Job, edits_for: Callable[[Sizes], tuple[Edit, ...]], attempt: Tr
         name = f"{device.name} does not compute in FP8" if device is not None else "no device is named (--device)"
         return InFP8(job, why=name)
     if now.known and now.raw:
-        return InFP8(job, why=f"the run computes in FP8 already ({now.raw})")
+        return InFP8(job, why=f"the run already computes in FP8 ({now.raw})")
     before = _errors(attempt(()))
     same = edits_for(job.sizes)
     why = f"{job.target} has no option for it"
@@ -61,7 +61,7 @@ def in_fp8(job: Job, edits_for: Callable[[Sizes], tuple[Edit, ...]], attempt: Tr
         elif changed.plan.precision.fp8.known and changed.plan.precision.fp8.raw:
             return InFP8(changed, recipe)
         elif edits != same:
-            why = "the layers of this run do not compute in FP8: their implementation knows none"
+            why = "the layers of this run do not compute in FP8: their implementation does not support it"
     return InFP8(job, why=why)
 
 

@@ -29,7 +29,7 @@ ANY_LAYERS = 5040
 class Limits(NamedTuple):
     """The user's constraints: exact sizes, upper bounds, and the number of layouts to show. near: fewest changes from
     these first, even if memory cannot be estimated. sharded: shard the optimizer states. free: the global batch is a
-    default and may follow the layout. others: errors, by rule and message, that a layout need not cure. kinds: of
+    default and may follow the layout. others: errors, by rule and message, that a layout need not fix. kinds: of
     layouts with the same degrees of parallelism only the fastest. fp8: products in FP8, if the run, the device and the
     framework support it. ranked: count the layouts that are faster than the present one.
     """
@@ -53,9 +53,9 @@ def space(job: Job, limits: Limits) -> Space:
     if world is None or world[0] < 1:
         raise Missing("the number of devices is unknown; give --world-size")
     if world[0] > MOST_DEVICES:
-        raise Missing(f"layouts are searched for {MOST_DEVICES:,} devices at most, and the job has {world[0]}")
+        raise Missing(f"layouts are searched for {MOST_DEVICES:,} devices at most, but the job has {world[0]}")
     if batch is None and not limits.free and limits.near is None:
-        raise Missing("the global batch is not known")
+        raise Missing("the global batch is unknown")
     numbers, measured = _shape(job, limits)
     full, assumed = completed(_solid(job.plan))
     if limits.sharded:

@@ -95,7 +95,7 @@ _SPLITS = ("tensor", "context", "expert", "expert_tensor", "sequence_parallel", 
 
 
 def _stages(space: Space, columns: Columns, share: Any, again: Any) -> tuple[list[Held], list[Any]]:
-    """The first stage, the middle ones, and the last; if layers do not divide, the ends have fewer."""
+    """The first stage, the middle ones, and the last; if layers are not divisible, the ends have fewer."""
     p = columns["pipeline"].astype(np.float64)
     layers = sum(map(sum, space.shape.stages))
     experts = space.shape.experts

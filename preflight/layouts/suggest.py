@@ -1,4 +1,4 @@
-"""Fixes from the search: the smallest change of the layout that cures a finding, attached after the rules have run."""
+"""Fixes from the search: the smallest change of the layout that fixes a finding, attached after the rules have run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Absent = Callable[[str, str], None]
 
 
 def suggest(workspace: Workspace, report: Report, absent: Absent | None = None) -> Report:
-    """The report with layout fixes on every error that another layout would cure, after the error's own fix.
+    """The report with layout fixes on every error that another layout would fix, after the error's own fix.
 
     absent: called if a search is needed and numpy is not installed; without it an error is raised.
     """
@@ -64,7 +64,7 @@ def suggest(workspace: Workspace, report: Report, absent: Absent | None = None) 
 
 
 def _stands_in(finding: Finding, job: Job) -> bool:
-    """Whether a finding points at a setting of a run: the runs of a file have separate settings."""
+    """Whether a finding points to a setting of a run: the runs of a file have separate settings."""
     spans = (value.setting.span for value in job.arguments.written.values() if value.setting is not None)
     return any((span.path, span.start) == (finding.path, finding.span.start) for span in spans)
 
@@ -97,7 +97,7 @@ def _without(workspace: Workspace, report: Report, job: Job, findings: list[Find
             and not now - was
             and now[finding.rule, finding.message] < was[finding.rule, finding.message]
         ):
-            gone = Fix(f"remove {key[-1]}, so that its default holds", edits)
+            gone = Fix(f"remove {key[-1]}, so that its default applies", edits)
             findings[i] = Policy(job).ranked(replace(finding, fix=gone))
 
 
@@ -127,8 +127,8 @@ def nearest(workspace: Workspace, report: Report, job: Job, others: frozenset[tu
 
 
 def _is_a_guess(layouts: list[Found], finding: Finding, job: Job, policy: Policy) -> bool:
-    """Whether the run may need more devices instead, the nearest layout changes a setting that the finding does not
-    point at, another is equally near, or an unlikely size has become one of several."""
+    """Whether the run may need more devices instead, the nearest layout changes a setting to which the finding does not
+    point, another is equally near, or an unlikely size has become one of several."""
     if not finding.key or not layouts:
         return False
     sizes = known(job.plan.layout.world, job.plan.layout.tensor, job.plan.layout.pipeline, job.plan.layout.context)
@@ -158,7 +158,7 @@ def _cost(found: Found, fastest: float) -> str:
     if fastest > 0:
         slower = found.seconds / fastest - 1
         told.append(
-            "the fastest of these" if slower < 0.005 else f"a step {slower:.0%} longer than the fastest of these"
+            "the fastest of these" if slower < 0.005 else f"a step takes {slower:.0%} longer than the fastest of these"
         )
     return ", ".join([*told, "same global batch"])
 

@@ -97,8 +97,8 @@ _COMMON = frozenset("size num model parallel use layers config enable type path 
 
 
 def support(name: str, job: Job) -> int:
-    """The number of other explicit arguments that share a word with an argument's name; used to compare the two sides
-    of a conflict."""
+    """The number of other explicit arguments that share a word with an argument's name, for comparing the two sides of
+    a conflict."""
     words = _words(name)
     return sum(not words.isdisjoint(_words(other)) for other in job.arguments.written if other != name)
 

@@ -30,15 +30,15 @@ Upstream = str | Mapping[str, str]
 class Constraint:
     """A check of a framework. A run violates it if `refuse` is true; an unknown value never violates it.
 
-    why: what it costs, one sentence; "": that of the file's ConstraintSet.
-    message: one sentence, `{name}` is an argument's effective value, other placeholders come from `shows`; if `shows`
-    has several, the first one that the release has. upstream: used if no evidence has the place: "file:line", or
-    version → "file:line", or framework → "file:line" if a framework built on it makes the same check elsewhere. also:
-    further places that make it. unless_framework: it does not hold if this framework takes part. at: where to point,
-    first the place a human would change; by default the handles of `refuse` in order. versions: e.g. ">=0.13,<0.20" of
-    `framework`; "" means every version. always: evaluate even when none of its arguments is typed (something required
-    is missing). near: fixes of a misspelling, which come first. after: ids of rules whose error reports the same
-    mistake. layout: another layout would fix it.
+    why: the consequence in one sentence; "" uses that of the file's ConstraintSet. message: one sentence, `{name}` is
+    an argument's effective value, other placeholders come from `shows`; if `shows` has several, the first one that the
+    release has. upstream: used if no evidence has the place: "file:line", or version → "file:line", or framework →
+    "file:line" if a framework built on it makes the same check elsewhere. also: more places that make the check.
+    unless_framework: it does not apply if this framework takes part. at: where to point, starting with the place to
+    change; by default the handles of `refuse` in order. versions: e.g. ">=0.13,<0.20" of `framework`; "" means every
+    version. always: evaluate it even if none of its arguments is set (something required is missing). near: fixes of a
+    misspelling, which come first. after: ids of rules whose error reports the same mistake. layout: another layout
+    would fix it.
     """
 
     id: str
@@ -123,7 +123,7 @@ class Constraint:
 
     def check(self, job: Job, options: Mapping[str, Any]) -> Iterator[Finding | Unverified]:
         broken = self.condition(job.answers)
-        if broken is UNKNOWN:  # nothing is set that it could be about
+        if broken is UNKNOWN:  # none of its arguments is set
             return
         if isinstance(broken, Unknown):
             yield Unverified(broken.because)
@@ -143,7 +143,7 @@ class Constraint:
 
     @property
     def pointed(self) -> tuple[Handle, ...]:
-        """The arguments to point at, each once."""
+        """The arguments to point to, each once."""
         return tuple({(h.name, h.view): h for h in self.at or self.refuse.handles()}.values())
 
     def _typed(self, job: Job) -> list[Value]:

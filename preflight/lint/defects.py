@@ -16,15 +16,15 @@ from preflight.source.hints import Any
 
 PREFIX = "known-defect-"
 NOTED = ("slow", "memory", "seldom")
-"""Effects that do not change the training, or that few runs meet: they are notes."""
+"""Effects that do not change the training, or that affect few runs: they are notes."""
 CONSEQUENCE = {
-    "silent": "training goes on without an error and computes something else",
-    "loses data": "a checkpoint or the data lack what they should hold",
+    "silent": "training continues without an error, but computes something else",
+    "loses data": "a checkpoint or the data are incomplete",
     "dies": "the run ends with an error",
-    "hangs": "ranks wait for each other without end",
+    "hangs": "ranks wait for each other forever",
     "slow": "the run is slower than it should be",
     "memory": "the run takes more memory than it should",
-    "seldom": "most runs do not meet it; those that do fail, or train otherwise",
+    "seldom": "most runs are not affected; the others fail or train something else",
 }
 """The consequence of an effect for the run."""
 Row = Mapping[str, Any]
@@ -106,7 +106,7 @@ class Defect(Constraint):
         return bool(versions) and all(affected(self.framework, self.row, version) for version in versions)
 
     def _drops(self, job: Job) -> Iterator[Repair]:
-        yield from ()  # only its row states which fix does not change the training
+        yield from ()  # only the row states which fixes do not change the training
 
 
 def _stated(job: Job, framework: str) -> str:

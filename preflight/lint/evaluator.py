@@ -1,4 +1,4 @@
-"""Three-valued evaluation of expressions: True, False, a number or text, or Unknown. Unknown never decides."""
+"""Three-valued evaluation of expressions: True, False, a number or text, or Unknown. An unknown value never decides."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Key = tuple[str, str]
 
 
 class _Asked(dict[Key, Any]):
-    """The answer of a function."""
+    """The result of a function."""
 
     def __init__(self, read: Reader) -> None:
         self._read = read

@@ -27,7 +27,7 @@ class Evidence:
         data = schemas.read(f"{framework}/holds")
         self.framework = framework
         self.of: str = data.get("of", "")
-        """The framework with the evidence, if this framework is a part of it."""
+        """The framework that has the evidence, if this framework is a part of it."""
         if self.of:
             return
         self.decides: bool = data["decides"]
@@ -62,7 +62,7 @@ class Evidence:
         return rule in self._spans
 
     def held(self, rule: str, version: str) -> bool | None:
-        """Whether a release makes the checks of a rule; None if nothing is known about the rule."""
+        """Whether a release has the checks of a rule; None if nothing is known about the rule."""
         spans = self._spans.get(rule)
         if spans is None:
             return None
@@ -213,7 +213,7 @@ def switched_at(switch: Switch, versions: Mapping[str, str]) -> str:
 
 
 def held_in(rule: str, framework: str, versions: Mapping[str, str]) -> bool | None:
-    """Whether any framework of a run makes the checks of a rule: the rule's own, or one on top with the same check;
+    """Whether any framework of a run has the checks of a rule: the rule's own, or one on top with the same check;
     None if unknown."""
     witnesses = _witnesses(framework, tuple(versions.items()))
     if witnesses is None:

@@ -23,7 +23,7 @@ class Expression:
         self.op, self.parts = op, parts
 
     def __bool__(self) -> NoReturn:
-        raise TypeError("combine conditions with & | ~, not with and, or, not")
+        raise TypeError("combine conditions with & | ~ instead of and, or, not")
 
     __hash__ = object.__hash__
 

@@ -19,7 +19,7 @@ class Change(NamedTuple):
 
     handle: Handle
     value: object
-    optional: bool = False  # a removal that may find nothing to remove, or a value that is written where there is none
+    optional: bool = False  # a removal of a setting that may not exist, or a value written for an unset setting
 
 
 class Repair(NamedTuple):
@@ -45,7 +45,7 @@ class Nearest(NamedTuple):
 
 
 def near(handle: Handle, choices: tuple[object, ...]) -> Repair:
-    """Write the choice that was probably meant; no fix if the value resembles none of them."""
+    """Write the choice that was probably meant; no fix if the value does not resemble any of them."""
     return Repair((Change(handle, Nearest(choices)),))
 
 

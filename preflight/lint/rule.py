@@ -146,7 +146,7 @@ class Rule:
         return takes_part(self.id, self.kind, self.frameworks, versions)
 
     def silent(self, job: Job) -> bool:
-        return False  # only the function knows
+        return False  # only the function can decide
 
     def check(self, job: Job, options: Mapping[str, Any]) -> Iterator[Said]:
         for item in self.function(job, **options):

@@ -37,7 +37,7 @@ class Gate:
         self._compiled: Condition | None = None
 
     def broken(self, job: Job) -> Any:
-        """Whether a run violates it; Unknown if that is not known."""
+        """Whether a run violates it; Unknown if that is undetermined."""
         if self._compiled is None:
             self._compiled = condition(json.loads(self._kept))
         return self._compiled(job.answers)
@@ -233,7 +233,7 @@ def tree(kept: object) -> object:
     return Expression(kept[0], *(tree(part) for part in kept[1:])) if isinstance(kept, list) else kept
 
 
-MOST = 256  # number of runs whose rules are remembered
+MOST = 256  # number of runs for which rules are cached
 
 
 class RuleTableError(Exception):
@@ -315,5 +315,7 @@ def _sorted(rules: Sequence[Checkable]) -> tuple[Checkable, ...]:
             raise RuleTableError(f"two rules are called {rule.id!r}")
         seen[rule.id] = rule
     if not rules:
-        raise RuleTableError("no rules are loaded; is preflight installed (its rules come in by an entry point)?")
+        raise RuleTableError(
+            "no rules are loaded; is preflight installed (its rules are registered by an entry point)?"
+        )
     return tuple(seen[id] for id in sorted(seen))

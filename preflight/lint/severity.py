@@ -16,7 +16,7 @@ from preflight.source.record import NamedTuple, replace
 Doubt = Callable[[Finding], Finding | None]
 """A finding with a doubt taken into account; None if it is no longer a finding."""
 POSITIONAL = lazy_pattern(r"\$\{([1-9]\d?):?-[\"']?\Z")
-"""The beginning of a positional parameter's default."""
+"""The start of a positional parameter's default, such as `${1:-`."""
 LONGEST_DEFAULT = 8
 LOST = "lost-continuation"
 PARSER = "argparse"
@@ -39,7 +39,7 @@ class SecondLook(NamedTuple):
 def settled(document: Document, found: list[Finding], job: Job, look: SecondLook) -> list[Finding]:
     """The findings, each with the severity that remains after considering the run's release, program, options and
     nodes."""
-    found = _on_other_nodes(document, found, look)  # first, because it compares with findings that no doubt has changed
+    found = _on_other_nodes(document, found, look)  # first, because it compares with unchanged findings
     found = _where_the_rest_runs(document, found, look)
     found = _with_added_options(document, found, job, look)
     doubts = (_of_a_checkout, _of_older_releases, _of_older_programs, _of_another_program, _of_releases, _of_words)
@@ -86,8 +86,8 @@ def _errors(found: Iterable[Finding]) -> set[tuple[str, str, int]]:
 
 
 def _on_other_nodes(document: Document, found: list[Finding], look: SecondLook) -> list[Finding]:
-    """A script with only a default for its number of nodes may be started with another number: errors that another
-    number cures become warnings, and do not hide other errors."""
+    """A script with only a default for its number of nodes may be started with another number: errors that disappear
+    with another number become warnings, and do not hide other errors."""
     variable = assumed(document, look.request)
     if not variable or document.launch is None:
         return found
@@ -154,10 +154,10 @@ def _of_a_checkout(job: Job) -> Doubt | None:
     has = certainty.has
     if has is None:
         return (lambda finding: None if finding.rule in certainty.lacks else finding) if certainty.lacks else None
-    template = "{target} checks this, the code in this checkout does not ({evidence})"
+    template = "{target} checks this, but the code in this checkout does not ({evidence})"
     because = Message(template, target=str(job.target), evidence=certainty.evidence)
     if certainty.lying:
-        template = "{target} checks this; {lying} lies in this checkout ({evidence})"
+        template = "{target} checks this, but this checkout contains {lying} ({evidence})"
         because = Message(template, target=str(job.target), lying=certainty.lying, evidence=certainty.evidence)
 
     if certainty.patched:
@@ -263,7 +263,7 @@ def _section(finding: Finding, job: Job) -> str:
     document = next((one for one in job.documents if one.source.name == finding.path), None)
     entries = document.tree.entries if document is not None and document.tree is not None else ()
     before = [entry for entry in entries if entry.key.span.start <= finding.span.start]
-    whole = document is None or finding.span.start <= document.start.start  # it is about the whole file
+    whole = document is None or finding.span.start <= document.start.start  # the finding is about the whole file
     return str(before[-1].key.value) if before and not whole else ""
 
 
@@ -281,7 +281,9 @@ def _of_releases(job: Job) -> Doubt | None:
     described = [release for release in possible if _described(release, known.framework)]
     stacks = {release: certainty.stack(release) or {known.framework: release} for release in described or possible}
     fork = Message(
-        "checked as {target}, which has no {option}: the release may be another", target=str(job.target), option=option
+        "checked as {target}, which has no {option}: the release may be a different one",
+        target=str(job.target),
+        option=option,
     )
 
     slips = {
@@ -332,8 +334,8 @@ def _not_all(finding: Finding, stacks: Mapping[str, Mapping[str, str]]) -> Messa
         return None
     first, last = alike[0], alike[-1]
     if last == releases[-1]:
-        return Message("holds from {first} on; the options also fit {oldest}", first=first, oldest=releases[0])
-    template = "holds from {first} to {last}; the options also fit {newest}"
+        return Message("applies from {first} on; the options also fit {oldest}", first=first, oldest=releases[0])
+    template = "applies from {first} to {last}; the options also fit {newest}"
     return Message(template, first=first, last=last, newest=releases[-1])
 
 
@@ -358,7 +360,7 @@ def _of_words(job: Job) -> Doubt:
         place = finding.span
         before = place.source.text[max(0, place.start - LONGEST_DEFAULT) : place.start]
         if (parameter := POSITIONAL.search(before)) is not None:
-            return lowered(finding, Message("this is the default of ${number}", number=parameter[1]))
+            return lowered(finding, Message("this is the default value of ${number}", number=parameter[1]))
         return finding
 
     return judged
@@ -386,7 +388,7 @@ def _one_of_a_fork(found: list[Finding], job: Job) -> list[Finding]:
         [p for p in problems if not p.in_use],
         job,
         "no release of {framework} has the options {options:and}: this is a fork or another program; --program PATH "
-        "names its source",
+        "gives its source",
     )
 
 

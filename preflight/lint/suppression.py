@@ -65,7 +65,7 @@ MOST_GUESSES = 50
 
 
 MOST_IDS = 200
-"""Of one comment."""
+"""The maximum number of ids in one comment."""
 
 
 class Suppression(NamedTuple):
@@ -204,7 +204,7 @@ def _faults(comment: Suppression, unused: Sequence[str], known: _Known) -> Itera
         return Finding(message, comment.span, fix=fix, rule=UNUSED, severity=Severity.WARNING)
 
     if not comment.ids:
-        yield fault("a suppression names its rules: # preflight: ignore[rule-id] reason")
+        yield fault("a suppression must name its rules: # preflight: ignore[rule-id] reason")
     elif not comment.reason:
         yield fault("a suppression without a reason hides nothing: add one after the bracket")
     for id in unused:

@@ -32,7 +32,7 @@ def load(source: Source) -> tuple[Document, ...]:
     except RecursionError:
         raise InputError("is nested too deeply", source.name) from None
     except MemoryError:
-        raise InputError("needs more memory than there is", source.name) from None
+        raise InputError("needs more memory than is available", source.name) from None
 
 
 def _load(source: Source) -> tuple[Document, ...]:

@@ -37,7 +37,7 @@ def refuse_large(source: Source, most: int = MAX_TEXT) -> None:
     """Raises InputError for a text that is longer than any config or script."""
     if len(source.text) > most:
         raise InputError(
-            f"has {len(source.text):,} characters; more than {most:,} of a config or script are not read", source.name
+            f"has {len(source.text):,} characters; a config or script may have at most {most:,}", source.name
         )
 
 
@@ -56,12 +56,13 @@ def parse_in_this_process() -> None:
 def refuse_involved(data: bytes, parse: Callable[[bytes], object], name: str) -> None:
     """Raises InputError if parsing a long script exceeds the time or memory of a check; short scripts cannot."""
     if len(data) > SMALL and not _Process.confined and not _harmless(data, parse):
-        raise InputError("is too involved: parsing it takes too much time or memory", name)
+        raise InputError("is too complex: parsing it takes too much time or memory", name)
 
 
 @lru_cache(maxsize=8)
 def _harmless(data: bytes, parse: Callable[[bytes], object]) -> bool:
-    """Whether a child with limits on time and memory finishes parsing. Unknown if fork is not available."""
+    """Whether a child with limits on time and memory finishes parsing. The result is unknown if fork is not
+    available."""
     if not hasattr(os, "fork"):
         return False
     try:
@@ -84,7 +85,7 @@ def _harmless(data: bytes, parse: Callable[[bytes], object]) -> bool:
 
 
 def fork() -> int:
-    """os.fork with the alarm deferred: an exception raised in the hooks around a fork is lost, and a lock released
+    """os.fork with the alarm deferred: an exception raised in the hooks around a fork is lost, and a lock that is held
     there stays locked. Blocking the signal is not enough, because another thread may receive it."""
     import signal
     import threading
@@ -114,7 +115,7 @@ def _try(data: bytes, parse: Callable[[bytes], object]) -> None:
 
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGPROF):
             signal.signal(number, signal.SIG_DFL)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # faulthandler of the caller
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # the caller's faulthandler
         signal.setitimer(signal.ITIMER_PROF, SECONDS)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         if (size := address_space()) is not None:

@@ -1,4 +1,4 @@
-"""What precedes a launcher, and requests beyond an allocation."""
+"""The commands before a launcher, and requests beyond an allocation."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _waits(started: Started, asked: Allocation) -> Iterator[Problem]:
     nodes, here = started.nodes, _own_address(started.words)
     several = Count(1, asked.nodes.span, asked.nodes.source) if asked.nodes is not None else None
     if here is not None and "srun" in started.fronts and _exceeds(nodes, several) and _exceeds(asked.nodes, several):
-        template = "{launcher} waits for {nodes} nodes at {host}, which is another machine on each of them"
+        template = "{launcher} waits for {nodes} nodes at {host}, which is a different machine on each of them"
         assert nodes is not None
         yield Problem(RULE, Message(template, launcher=started.launcher, nodes=nodes.value, host=here.text), here.span)
     elif _exceeds(nodes, asked.nodes):
@@ -132,7 +132,7 @@ def _outnumbers(started: Started, devices: Count | None) -> Iterator[Problem]:
 
 
 def _exceeds(needed: Count | None, there: Count | None) -> bool:
-    """Whether a number certainly exceeds another: both are explicit, and not defaults that the environment replaces."""
+    """Whether a number certainly exceeds another: both are explicit, not defaults that the environment may replace."""
     return (
         needed is not None
         and there is not None
@@ -274,7 +274,7 @@ class FrontReader:
         nodes, per_node = (*more, None, None)[:2]
         each = per_node or (self.asked.tasks_per_node if self.fronts[-1:] == ["srun"] else None)
         named = launcher or (self.fronts[-1] if self.fronts else "")
-        if launcher != "bash":  # a script's launches show the programs that it starts
+        if launcher != "bash":  # the launches of a script show the programs that it starts
             started = Started(named, self.before + options, self.fronts, nodes, each, world[0] if world else None)
             self.problems += tuple(beyond(started, self.asked, self.environment))
         world += tuple(c for c in (self.asked.devices,) if c is not None)

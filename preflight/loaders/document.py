@@ -152,10 +152,10 @@ class Count(NamedTuple):
 class Launch(NamedTuple):
     """A launcher's command taken apart: launcher options, the entry script, the words after it, the environment.
 
-    launcher: "" when only the entry is given, otherwise "torchrun", "msrun", "msrun_launcher.sh", "python", "srun", …
+    launcher: "" if only the entry is given, otherwise "torchrun", "msrun", "msrun_launcher.sh", "python", "srun", …
     world: every source that states the total number of processes or devices, the most reliable first; nodes, per_node:
     the same for nodes and devices per node, if stated; device: the name of the accelerator. open: any flag may be
-    added, so the absence of a flag is not known. assumed: "$@", $1, $EXTRA_ARGS and the like, where the caller of the
+    added, so the absence of a flag is uncertain. assumed: "$@", $1, $EXTRA_ARGS and the like, where the caller of the
     script may add flags. They are not words, unless they may be the value of the flag in front of them. lost: the
     number of last words that bash does not pass on, because a continuation is missing; more than there are if not even
     the entry is reached. directory: the folder that a script changes to before it; None if it stays in the initial one.

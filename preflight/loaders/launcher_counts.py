@@ -280,7 +280,7 @@ def _is_switch(text: str) -> bool:
     """As msrun reads it: a Python literal equal to True or False."""
     if len(text) > LONGEST_SWITCH:
         return False
-    import ast  # which no other launcher needs
+    import ast  # no other launcher needs this module
 
     try:
         return ast.literal_eval(text) in (True, False)

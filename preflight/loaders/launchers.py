@@ -57,7 +57,7 @@ def arguments(words: Sequence[Word]) -> Arguments:
     if any(w.text is None and not w.because for w in given):
         pass
     elif len(given) not in (1, 2, 6, 9):
-        template = "{launcher} takes 1, 2, 6 or 9 arguments and is given {count}; it prints its usage and stops"
+        template = "{launcher} takes 1, 2, 6 or 9 arguments, not {count}; it prints its usage and exits"
         message = Message(template, launcher=_NAME, count=len(given))
         problems.append(Problem("msrun-launcher-arguments", message, words[0].span))
     elif len(given) > 1 and world.value == 1:
@@ -192,7 +192,7 @@ class _Taker(FrontReader):
             elif not name and _runs_launcher(words):
                 break
             elif name == "command" and words[1:] and (words[1].text or "")[:2] in ("-v", "-V"):
-                return None  # it only prints the location of the command
+                return None  # the command only prints the location of a program
             elif name == "coverage" and _starts(name, words):
                 words = self.run_by(words[1:])
             elif name == "uv" and (at := _module(words)):
@@ -255,7 +255,7 @@ class _Taker(FrontReader):
         each = said("nproc-per-node")
         if "srun" in self.fronts:
             asked = self.asked.nodes
-            same = asked is not None and asked.value == nodes.value  # so the number is meant
+            same = asked is not None and asked.value == nodes.value  # so the value is meant as a number
             self.problems += crowded(self.asked.tasks, asked if asked is not None and same else nodes, at)
         return self.made(name, (words[0], *options.words), rest, (product(name, nodes, each, at=at),), nodes, each)
 

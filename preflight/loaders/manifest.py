@@ -70,7 +70,7 @@ MOST_COMMANDS = 1_000
 MOST_LAUNCHES = 100
 MOST_SCRIPT = 64_000
 """Characters of all inline scripts together: the largest published config or script has 17,000."""
-NOT_FOLLOWED = "the manifest has more commands than are followed: the ones from here on are not checked"
+NOT_FOLLOWED = "the manifest has more commands than are followed: those from here on are not checked"
 
 
 class Following:

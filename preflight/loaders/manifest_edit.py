@@ -40,11 +40,11 @@ def _placed(script: Inline, span: Span, text: str) -> Splice:
     """A change of a script inside a scalar, with its indentation, and spelled as its scalar allows."""
     place, node = outer(script.text, span), script.node
     if place is None or (node.style == '"' and re.search(r'["\\]', text)) or (node.style == "'" and "'" in text):
-        raise CannotEdit("the script is not spelled in the manifest as it reads")
+        raise CannotEdit("the text of the script differs from its spelling in the manifest")
     if "\n" not in text:
         return place, text
     if node.style != "|":
-        raise CannotEdit("the script has no separate lines in the manifest")
+        raise CannotEdit("the script is not on separate lines in the manifest")
     first = next((line for line in node.span.text.split("\n")[1:] if line.strip()), "")
     before = script.text.source.text.lstrip("\n")
     indent = first[: len(first) - len(first.lstrip()) - (len(before) - len(before.lstrip(" ")))]
@@ -71,7 +71,7 @@ def _items(document: Document, flag: str, edit: Edit) -> list[Splice]:
     if edit.action == "set" and not groups:
         return [_added(document.launch.words or (document.launch.entry,), [flag, *texts])]
     if not groups:
-        raise CannotEdit(f"{flag} is not there")
+        raise CannotEdit(f"{flag} is missing")
     if edit.action == "rename":
         return [(_own(document, group[0].parts[0]).span, str(edit.value)) for group in groups]
     if edit.action == "remove":
@@ -85,7 +85,7 @@ def _items(document: Document, flag: str, edit: Edit) -> list[Splice]:
 
 def _own(document: Document, word: Word) -> Word:
     if not word.editable or word.span.source is not document.source:
-        raise CannotEdit(f"{word.text or word.because} is not written as it reads")
+        raise CannotEdit(f"{word.text or word.because} differs from its spelling in the manifest")
     return word
 
 

@@ -36,7 +36,7 @@ def _launches(source: Source, block: str) -> Iterator[Document]:
         return
     try:
         documents = load_script(script, whole=True)
-    except InputError:  # what is shown is not a script
+    except InputError:  # the shown text is not a script
         return
     for document in documents:
         if document.launch is not None:

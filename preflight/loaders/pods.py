@@ -130,7 +130,7 @@ def _trainjob(tree: Node) -> Iterator[Pod]:
     if trainer is None:
         return
     processes, nodes = trainer.get("numProcPerNode"), trainer.get("numNodes")
-    if processes is None or processes.value in ("auto", "gpu"):  # words of releases before 2.2
+    if processes is None or processes.value in ("auto", "gpu"):  # terms of releases before 2.2
         found = [_count(node, node) for node in _devices(trainer.get("resourcesPerNode"))]
         each = found[0] if len(found) == 1 else None
     else:

@@ -194,7 +194,7 @@ def _added(one: Known | None, other: Known | None) -> Known | None:
 def _joined(words: Sequence[Word], span: Span | None = None) -> Word:
     """Texts put together."""
     if sum(len(word.text or "") for word in words) > MAX_TEXT:
-        return Word(None, span or words[0].span, because="a text that is too long", editable=False)
+        return Word(None, span or words[0].span, because="a string that is too long", editable=False)
     pieces = [Piece(word.text, span or word.span, (), False, word.because) for word in words]
     return word_of(tuple(pieces))
 

@@ -15,7 +15,7 @@ def splices(document: Document, edits: tuple[Edit, ...]) -> list[Splice]:
 def _splice(document: Document, edit: Edit) -> Splice:
     node = document.tree.get(*edit.key) if document.tree is not None and edit.action == "set" else None
     if node is None or node.kind != "scalar" or node.style:
-        raise CannotEdit("of a Python program only a literal is edited")
+        raise CannotEdit("only literals of a Python program are edited")
     if edit.value is not None and not isinstance(edit.value, bool | int | float | str):
-        raise CannotEdit("only a number, a text, True, False or None is written into a Python program")
+        raise CannotEdit("only a number, a string, True, False or None can be written into a Python program")
     return node.span, repr(edit.value)

@@ -34,7 +34,7 @@ def _splices(document: Document, launch: Launch, edit: Edit) -> list[Splice]:
         texts = _texts(edit.value)
         return [_replace(document, launch, found[-1], texts)] if found else [_add(document, launch, name, texts)]
     if not found:
-        raise CannotEdit(f"{name} is not there")
+        raise CannotEdit(f"{name} is missing")
     if edit.action == "rename":
         return [(_own(document, words[0].parts[0]).span, str(edit.value)) for words in found]
     return [_remove(document, words) for words in found]
@@ -66,7 +66,7 @@ def _own(document: Document, word: Word) -> Word:
     if not word.editable or word.maybe:
         raise CannotEdit(f"{word.text or word.because} is composed of other values")
     if word.span.source is not document.source:
-        raise CannotEdit(f"{word.text} is in {word.span.path}")
+        raise CannotEdit(f"{word.text} is in another file, {word.span.path}")
     return word
 
 
@@ -183,7 +183,7 @@ def _variable(document: Document, launch: Launch, name: str, edit: Edit) -> Spli
     """An environment variable of the launch."""
     word = launch.environment.get(name)
     if edit.action != "set":
-        raise CannotEdit(f"{name} cannot be taken out of the environment here")
+        raise CannotEdit(f"{name} cannot be removed from the environment here")
     text = str(edit.value)
     if word is not None:
         own = _own(document, word)

@@ -19,7 +19,7 @@ _OTHER_VALUE = (
     "the key {key!r} is set here and again on line {line} with another value ({before}, then {after}); the last "
     "one takes effect"
 )
-_MORE = "{count} more keys from here on are set again further down; the last one takes effect"
+_MORE = "{count} more keys below are set again further down; the last one takes effect"
 MAX_DUPLICATES = 1000
 """Maximum number of duplicates noted individually."""
 
@@ -65,7 +65,7 @@ MAX_EVENTS = 400_000
 MAX_DIRECTIVES = 100
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _PROPERTIES = lazy_pattern(r"(?:[&!][^\s,\[\]{}]*(?:\s+|$))*")
-_new: Any = tuple.__new__  # the same as a NamedTuple's constructor, without a Python frame
+_new: Any = tuple.__new__  # equivalent to a NamedTuple's constructor, without a Python frame
 
 
 def load_yaml(source: Source) -> Document:
@@ -160,7 +160,7 @@ class _Builder:
                     except InputError:
                         raise
                     except Exception:
-                        value = self._value(None, value, event)  # which reports why
+                        value = self._value(None, value, event)  # this reports the reason
                 if type(value) is str:
                     texts.add(value)
                 stack[-1].items.append(_new(Node, ("scalar", value, _new(Span, (source, start, end)), style or "", "")))
@@ -178,7 +178,7 @@ class _Builder:
                     raise self._error(
                         "is more than one YAML document; the framework reads exactly one", event.start_mark
                     )
-        raise InputError(f"holds more than {MAX_NODES} values", source.name)
+        raise InputError(f"contains more than {MAX_NODES} values", source.name)
 
     def _error(self, message: str, mark: Any) -> InputError:
         return InputError(message, self.source.name, mark.line + 1, mark.column + 1)
@@ -203,7 +203,7 @@ class _Builder:
         try:
             return constructed(resolve(text) if tag is None or tag == "!" else tag, text)
         except LookupError:
-            raise self._error(f"the tag {tag} is not one that the framework can read", event.start_mark) from None
+            raise self._error(f"the framework cannot read the tag {tag}", event.start_mark) from None
         # PyYAML fails on a tagged scalar
         except (ValueError, OverflowError, AttributeError, yaml.YAMLError) as error:
             kind = (resolve(text) if tag is None or tag == "!" else tag)[len(PREFIX) :]
@@ -213,7 +213,7 @@ class _Builder:
         if len(self._stack) >= MAX_DEPTH:
             raise self._error(f"is nested deeper than {MAX_DEPTH} levels", event.start_mark)
         if event.tag not in (None, "!", PREFIX + "map", PREFIX + "seq"):
-            raise self._error(f"the tag {event.tag} is not one that the framework can read", event.start_mark)
+            raise self._error(f"the framework cannot read the tag {event.tag}", event.start_mark)
         if event.anchor:
             self._anchors[event.anchor] = None
         self._stack.append(_Open(kind, event.start_mark.index, bool(event.flow_style), event.anchor or ""))
@@ -234,7 +234,7 @@ class _Builder:
     def _too_many(self, parent: _Open) -> InputError:
         line, column = self.source.position(parent.start)
         return InputError(
-            f"holds more than {MAX_NODES} values, with aliases expanded",
+            f"contains more than {MAX_NODES} values, with aliases expanded",
             self.source.name,
             line,
             column,

@@ -42,7 +42,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_./\\*+^$()-][A-Za-z0-9_./\\*+^$() -]*(?<! )\Z")
 
 
 def spell_string(text: str, style: str) -> str:
-    """A text as YAML, plain where that is safe, otherwise in quotes."""
+    """A text as YAML, plain if that is safe, otherwise in quotes."""
     if style == '"' and not re.search(r'[\\"\n]', text):
         return f'"{text}"'
     indicator = re.match(r"[*?]|-(?:\s|$)|---", text)  # `--flag` is a plain key, `- x` an item, `---` a document
@@ -71,7 +71,7 @@ def _splices(document: Document, edit: Edit) -> list[Splice]:
             return [(item.span, spell(edit.value, item, document))]
         return [_add(document, edit.key, edit.value)]
     if parent is None or entry is None:
-        raise CannotEdit(f"{dotted(edit.key)} is not there")
+        raise CannotEdit(f"{dotted(edit.key)} is missing")
     if edit.action == "rename":
         quote = entry.key.style if entry.key.style in ("'", '"') else ""
         return [(entry.key.span, f"{quote}{edit.value}{quote}")]
@@ -89,7 +89,7 @@ def _find(document: Document, key: Key) -> tuple[Node | None, Entry | None]:
         return parent, None
     entry = next((e for e in reversed(parent.entries) if not e.shadowed and e.key.value == key[-1]), None)
     if entry is not None and entry.merged:
-        raise CannotEdit(f"{dotted(key)} comes in by a merge key")
+        raise CannotEdit(f"{dotted(key)} comes from a merge key")
     return parent, entry
 
 

@@ -37,7 +37,7 @@ _constructor = SafeConstructor()
 
 
 class _Unreadable(ValueError):
-    """The error that PyYAML raises as its own LookupError."""
+    """The error that PyYAML raises, as a LookupError."""
 
 
 LONG = 200
@@ -55,7 +55,7 @@ def plain(text: str) -> object:
 def constructed(tag: str, text: str) -> object:
     """The value of a text with a tag. Raises LookupError for an unknown tag, and whatever PyYAML raises."""
     if len(text) > MAX_DIGITS and tag in _NUMBERS:
-        raise ValueError(f"it has {len(text)} characters")
+        raise ValueError(f"the scalar has {len(text)} characters")
     if tag in _TEXTS:
         return text
     if tag[len(PREFIX) :] in ("map", "seq", "set", "omap", "pairs"):

@@ -16,7 +16,7 @@ OF_COMMUNICATION: tuple[Signature, ...] = (
         r"|connectFullMesh failed|no socket interface found|Unable to find address for"
         r"|operator name is Hccl|HCCL function error|call hccl api failed|ERR02200|ncclInvalidUsage"
         r"|ncclUnhandledCudaError|EI(?:0009|0018)\b",
-        "a communicator could not be made",
+        "a communicator could not be created",
         "the network interface (HCCL_SOCKET_IFNAME, NCCL_SOCKET_IFNAME, GLOO_SOCKET_IFNAME), a firewall, or the "
         "rank table",
         weak=True,
@@ -39,15 +39,15 @@ OF_COMMUNICATION: tuple[Signature, ...] = (
         r"|unhandled (?:system|cuda) error|Call to ibv_\w+ failed|\bHccl[A-Z]\w+(?::|, error code| fail)|hccl comm fail"
         r"|NCCL WARN .{0,200}(?:[Ff]ail|timed out|[Tt]imeout|closed by remote|refused|[Uu]nreachable|[Ee]rror|abort"
         r"|No route)",
-        "a call of the library of communication failed",
-        "NCCL_DEBUG=INFO or the device's log (plog) names the call: the network's cards and drivers, locked memory "
+        "a call to the communication library failed",
+        "NCCL_DEBUG=INFO or the device's log (plog) names the call: the network cards and drivers, locked memory "
         "(`ulimit -l`), or another rank that died",
         weak=True,
     ),
     Signature(
         "worker-died", C.COMMUNICATION,
         r"A worker died or was killed (?:while executing|by an unexpected)",
-        "Ray reports that a worker died, not what it died of",
+        "Ray reports that a worker died, but not the cause",
         "read that worker's own log (/tmp/ray/session_latest/logs/worker-*), and dmesg of its node",
         weak=True,
     ),
@@ -58,7 +58,7 @@ OF_COMMUNICATION: tuple[Signature, ...] = (
         r"|Topology.*registered|init_process_group.*timed out|Timed out (?:initializing|waiting for clients)"
         r"|store->get\('[^']{1,40}'\) got error|is setting up NCCL communicator and retr"
         r"|DistStoreError|DistNetworkError",
-        "processes did not find one another at the start",
+        "processes could not connect to each other at start-up",
         "the same MASTER_ADDR, MASTER_PORT and number of nodes on each node, a different rank for each, and an "
         "open port",
         weak=True,

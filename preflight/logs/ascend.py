@@ -6,7 +6,7 @@ from preflight.logs.causes import Cause, Signature
 
 C = Cause
 RUNTIME = r"(?:error code is|error code:|ret(?:urn)?[ _]?code:?|runtime result(?: =)?|ErrCode=|errorCode=|ret=)\s?"
-"""What precedes a code of the runtime in messages of torch_npu, CANN and MindSpore."""
+"""The text before a runtime error code in messages of torch_npu, CANN and MindSpore."""
 
 
 def _codes(numbers: str) -> str:
@@ -20,14 +20,14 @@ OF_ASCEND: tuple[Signature, ...] = (
     Signature(
         "hccl-environment", C.ENVIRONMENT,
         r"\bEI00(?:01|16)\b",
-        "a variable of HCCL's environment has a value that HCCL does not accept",
+        "an HCCL environment variable has a value that HCCL does not accept",
         "the line names the variable: correct it in the script that starts the job, on all nodes",
     ),
     Signature(
         "rank-table", C.ENVIRONMENT,
         r"\bEI00(?:04|14|17)\b|Fail to get rank table|rank table .{0,40}(?:invalid|not exist)",
         "the rank table is missing, or does not match the devices of the nodes",
-        "RANK_TABLE_FILE must describe the nodes and devices of this job; start without one where the launcher does "
+        "RANK_TABLE_FILE must describe the nodes and devices of this job; or start without one if the launcher does "
         "not need it",
     ),
     Signature(
@@ -39,7 +39,7 @@ OF_ASCEND: tuple[Signature, ...] = (
     Signature(
         "last-job-runs", C.ENVIRONMENT,
         r"\bEJ000[13]\b",
-        "HCCL's process on the device cannot start: the last job still runs, or its port is taken",
+        "HCCL's process on the device cannot start: the last job is still running, or the port is in use",
         "end the processes of the last job (npu-smi info), wait ten seconds and start again",
     ),
     Signature(
@@ -52,7 +52,7 @@ OF_ASCEND: tuple[Signature, ...] = (
         "hccl-resources", C.MEMORY,
         r"\bEI0007\b",
         "HCCL could not allocate memory or a notification register",
-        "leave more device memory to HCCL, make fewer communicators, or set a smaller HCCL_BUFFSIZE",
+        "leave more device memory to HCCL, create fewer communicators, or set a smaller HCCL_BUFFSIZE",
     ),
     Signature(
         "npu-link", C.COMMUNICATION,
@@ -68,34 +68,35 @@ OF_ASCEND: tuple[Signature, ...] = (
         + r"|vector core execution is abnormal"
         r"|[Aa][Ii][ -]?[Cc](?:ore|pu|PU)\b.{0,60}(?:exception|execut\w+ fail|abnormal)"
         r"|AICPU execution|aicpu exception|\bE39999\b.{0,400}(?:exception|fail)",
-        "a kernel on the device failed: an address out of range, a fault of the device, or an operator's own defect",
-        "ASCEND_LAUNCH_BLOCKING=1 names the operator; test the device (npu-smi, dmesg) if it stays with one node",
+        "a kernel on the device failed: an address out of range, a hardware fault, or a defect of an operator",
+        "ASCEND_LAUNCH_BLOCKING=1 names the operator; test the device (npu-smi, dmesg) if the failure is always on "
+        "the same node",
     ),
     Signature(
         "npu-kernel-timeout", C.ENVIRONMENT,
         _codes("5070(?:12|14|17|34)"),
         "a kernel on the device did not end in time",
-        "ASCEND_LAUNCH_BLOCKING=1 names the operator; test the device if it stays with one node",
+        "ASCEND_LAUNCH_BLOCKING=1 names the operator; test the device if the failure is always on the same node",
     ),
     Signature(
         "npu-setup", C.ENVIRONMENT,
         _codes("107002|20000[26]|2070(?:00|04|06)|507008|507009|507010|507033|507899|507901"),
-        "the driver or the device does not serve the process: no such device, no rights, a lost heartbeat, or another "
+        "the driver or the device rejects the process: no such device, no permission, a lost heartbeat, or another "
         "chip",
-        "npu-smi info on the node; driver, firmware and CANN of versions that belong together; "
-        "ASCEND_RT_VISIBLE_DEVICES",
+        "check npu-smi info on the node, ASCEND_RT_VISIBLE_DEVICES, and that driver, firmware and CANN have "
+        "compatible versions",
     ),
     Signature(
         "npu-streams", C.ENVIRONMENT,
         _codes("2070(?:05|07|08|09|10|11|12)|507002"),
         "the streams, events or notifications of the device are used up",
-        "fewer communicators and parallel streams, or another process that holds the device",
+        "use fewer communicators and parallel streams, or end another process that uses the device",
     ),
     Signature(
         "npu-arguments", C.PROGRAM,
         _codes("107000|1070(?:03|04|05|08|16|17|18)|5070(?:24|27|28|31|32)"),
         "a library calls CANN's runtime with an argument that is not valid there",
-        "torch_npu, MindSpore and CANN of versions that belong together; otherwise a defect of the library that calls",
+        "install compatible versions of torch_npu, MindSpore and CANN; otherwise it is a defect of the calling library",
     ),
 )  # fmt: skip
 """Codes with one meaning: those of HCCL (EI, EJ) and of the runtime (six digits)."""
@@ -111,7 +112,7 @@ ENVELOPES: tuple[Signature, ...] = (
         "call-of-npu", C.ENVIRONMENT,
         r"\bERR0[0-4](?:\d{3}) (?:PTA|OPS|DIST|GRAPH|PROF)|NPU function error|OPS function error|\[Error\]: \S",
         "torch_npu reports that a call of CANN failed",
-        "the lines below it, or the log of the device (plog), have CANN's own code",
+        "the lines below it, or the log of the device (plog), contain CANN's error code",
         weak=True,
     ),
     Signature(
@@ -129,8 +130,9 @@ ENVELOPES: tuple[Signature, ...] = (
         r"Init (?:hccl|collective)\w* .{0,40}fail|Failed to (?:connect|register) .{0,60}(?:scheduler|meta server)"
         r"|[Tt]opology .{0,40}(?:timed out|timeout)|number of timed out nodes?"
         r"|[Cc]reate (?:hccl |communication )?group .{0,40}fail",
-        "MindSpore's processes did not find one another, or could not make a group",
-        "the same scheduler address and port on all nodes, all workers started, and the network of the devices",
+        "MindSpore's processes could not connect to each other or create a group",
+        "check that all nodes have the same scheduler address and port, that all workers have started, and that the "
+        "device network works",
         weak=True,
     ),
     Signature(
@@ -138,8 +140,8 @@ ENVELOPES: tuple[Signature, ...] = (
         r"Exception thrown from (?:user defined |dataset |PyFunc)|map operation: \[\w+\] failed"
         r"|GetNext (?:time ?out|error)"
         r"|File ?: .{0,40}minddata/",
-        "MindSpore's pipeline of data failed",
-        "the line names the file or the operation; dataset_sink_mode: False shows its own exception",
+        "MindSpore's data pipeline failed",
+        "the line names the file or the operation; with dataset_sink_mode: False the original exception is shown",
         weak=True,
     ),
 )  # fmt: skip

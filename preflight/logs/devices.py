@@ -11,8 +11,8 @@ OF_DEVICES: tuple[Signature, ...] = (
         r"CUBLAS_STATUS_(?!ALLOC)\w+|cuBLAS Error:|cublasLt\w* (?:failed|error)"
         r"|Unable to find (?:any )?suitable (?:cuBLAS|algorithm)|HIPBLAS_STATUS_\w+",
         "cuBLAS refused a matrix product",
-        "a driver, CUDA and torch that belong together, and one copy of cuBLAS on the path; a device without memory "
-        "left, or an index out of bounds before it, shows itself so, too",
+        "check that driver, CUDA and torch are compatible and that only one copy of cuBLAS is on the path; a full "
+        "device memory or an earlier index out of bounds can also cause this",
     ),
     Signature(
         "cuda-call", C.ENVIRONMENT,
@@ -22,8 +22,8 @@ OF_DEVICES: tuple[Signature, ...] = (
         r"|mapping of|context is destroyed|driver shutting down|CUDA-capable device|API call is not supported)"
         r"|[Cc]uda failure \d|Cuda failure '|CUDA driver error|cudaError[A-Z]\w+|HIP error:",
         "a call to CUDA was refused",
-        "CUDA_LAUNCH_BLOCKING=1 names the operator; then the driver, the topology of the devices (peer access) and "
-        "libraries that were built for others",
+        "CUDA_LAUNCH_BLOCKING=1 names the operator; then check the driver, the device topology (peer access) and "
+        "libraries that were built for other devices",
     ),
     Signature(
         "graph-capture", C.CONFIG,
@@ -37,9 +37,9 @@ OF_DEVICES: tuple[Signature, ...] = (
         "attention-kernel", C.CONFIG,
         r"FlashAttention.{0,60}(?:only support|does not support|head dim)|[Ff]lash[_ ]?[Aa]tt\w*.{0,60}not supported"
         r"|No available kernel\. +Aborting|No viable (?:attention|backend)",
-        "no kernel of attention takes this device, precision or head size",
-        "bf16 or fp16, a head size that the kernel takes, a device of the Ampere generation or newer, or another "
-        "--attention-backend",
+        "no attention kernel supports this device, precision or head size",
+        "use bf16 or fp16, a head size that the kernel supports, a device of the Ampere generation or newer, or "
+        "another --attention-backend",
         weak=True,
     ),
     Signature(
@@ -50,8 +50,8 @@ OF_DEVICES: tuple[Signature, ...] = (
         r"|^LLVM ERROR|: Assertion [`'](?!.*thread: ).{1,200}' failed\.?$|[\]:] +Check failed: "
         r"|^pure virtual method called|^terminate called without an active exception|\bAssertion failed: ",
         "a library in C++ failed",
-        "libraries that were built for another version of torch, Python or the device are the usual cause: build "
-        "them again, or take an image that was built whole",
+        "libraries that were built for another version of torch, Python or the device are the usual cause: rebuild "
+        "them, or use an image in which everything was built together",
         weak=True,
     ),
     Signature(
@@ -61,15 +61,15 @@ OF_DEVICES: tuple[Signature, ...] = (
         r"|\bERR0\d007 (?:OPS|PTA|GRAPH)|setup failed!$|Select kernel failed|No kernel (?:is )?registered"
         r"|Unsupported op \[|[Oo]p(?:erator)? \S{1,40} (?:is )?not (?:supported|implemented) (?:on|for) (?:Ascend|npu)"
         r"|Could not run '\S+' with arguments from the '\S+' backend|Load op info form json",
-        "an operator of CANN is not there for this device, or refuses its arguments",
-        "CANN with its package of kernels, nnal, the driver and torch_npu or MindSpore of versions that belong "
-        "together; where they do, the shapes and types that the lines below the message name",
+        "a CANN operator is not available for this device, or refuses its arguments",
+        "install compatible versions of CANN and its kernel package, nnal, the driver and torch_npu or MindSpore; "
+        "if they are compatible, check the shapes and types in the lines below the message",
     ),
     Signature(
         "error-of-cann", C.ENVIRONMENT,
         r"\bE[ZB-H]\d{4}: |\bE[1-9]\d{4}: ",
         "CANN reports an error of an operator or of its compiler",
-        "look at the lines below it and in the log of the device (plog)",
+        "read the lines below it and in the log of the device (plog)",
         weak=True,
     ),
     Signature(
@@ -84,8 +84,9 @@ OF_DEVICES: tuple[Signature, ...] = (
         r"[Ss]trategy (?:is )?(?:invalid|not valid)|Failure:operator .{0,80}init failed"
         r"|The strategy .{0,80}(?:shape|dim)"
         r"|parallel strategy .{0,60}(?:fail|invalid)|shard strategy",
-        "MindSpore cannot divide an operator as the parallel configuration asks",
-        "data_parallel × model_parallel × pipeline_stage against heads, vocabulary, batch and sequence length",
+        "MindSpore cannot split an operator as the parallel configuration requires",
+        "compare data_parallel × model_parallel × pipeline_stage with the heads, the vocabulary, the batch and the "
+        "sequence length",
         weak=True,
     ),
 )  # fmt: skip

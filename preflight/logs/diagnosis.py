@@ -102,7 +102,7 @@ def _when(group: Group, stamped: bool) -> tuple[float, ...]:
 
 
 def _in_prose(groups: Sequence[Group]) -> Diagnosis:
-    """The cause in lines without an exception, whose words are a message of a framework."""
+    """The cause in lines without an exception that contain a message of a framework."""
     for group in groups:
         first = group.first
         statement, stage = statement_of(first), stage_of(first)
@@ -139,7 +139,7 @@ BY_STAGE = ("no-file",)
 AFTER_STAGE = ("own-code", "name-not-there", "autograd", "data-reader", "sizes-of-tensors")
 """Signatures that give way to the stage of the job, which the frames show."""
 IMPORTS = re.compile(r"(?:from|fro|import|impor|impo|imp)\b")
-LOADS = "it died while packages were loaded or processes started"
+LOADS = "the process died while packages were being loaded or processes started"
 Meaning = tuple[Cause, str, str, Statement | None, Signature | None]
 ENDED: Meaning = (
     Cause.UNKNOWN,
@@ -180,11 +180,11 @@ def _meaning(root: Failure) -> Meaning:
         says = stage[1] if root.whole else Message("the log ends before the exception; {stage}", stage=stage[1])
         return stage[0], says, "", statement, None
     if root.kind == "RayTaskError":
-        says = Message("Ray reports that an actor failed; the log does not have the actor's own exception")
+        says = Message("Ray reports that an actor failed; the log does not contain the actor's exception")
         return Cause.UNKNOWN, says, "read the worker's own log (/tmp/ray/session_latest/logs/worker-*)", None, None
     if root.aftermath:
-        says = Message("the log has only what follows when another process dies")
-        advice = "read the logs of all ranks: the cause is in that of the first to die"
+        says = Message("the log contains only failures caused by the death of another process")
+        advice = "read the logs of all ranks: the cause is in the log of the first process that died"
         return Cause.COMMUNICATION, says, advice, None, None
     if root.whole and (place := placed(root)) is not None:
         return place[0], place[1], PROGRAMS, statement, None

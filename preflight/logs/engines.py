@@ -12,17 +12,17 @@ OF_ENGINES: tuple[Signature, ...] = (
         r"|No available memory for the cache blocks|Free memory on device .{0,80}is less than desired"
         r"|[Nn]ot enough memory\. Please try to increase --mem-fraction|Error in memory profiling"
         r"|KV cache is needed, which is larger|capture cuda graph failed",
-        "the engine that generates has too little memory on the device",
-        "a larger gpu_memory_utilization or mem_fraction_static if the training leaves room, a smaller one if it "
-        "does not; a shorter max_model_len; more tensor parallelism of the rollout",
+        "the generation engine has too little memory on the device",
+        "use a larger gpu_memory_utilization or mem_fraction_static if the training leaves enough memory, otherwise "
+        "a smaller one; a shorter max_model_len; or more tensor parallelism for the rollout",
     ),
     Signature(
         "engine-length", C.CONFIG,
         r"is greater than the derived max_model_len|longer than the (?:maximum model length|model's context length)"
         r"|max_num_batched_tokens .{0,80}(?:smaller|less|greater|must)|exceeds? the (?:max_model_len|model's max\w*)"
         r"|[Pp]rompt length .{0,60}(?:exceeds|longer)",
-        "a length of the rollout is beyond what the engine takes",
-        "prompt and response together must fit max_model_len, and this max_position_embeddings of the model",
+        "a length of the rollout exceeds the limit of the engine",
+        "prompt and response together must fit max_model_len, which must fit max_position_embeddings of the model",
     ),
     Signature(
         "model-not-known", C.ENVIRONMENT,
@@ -32,8 +32,8 @@ OF_ENGINES: tuple[Signature, ...] = (
         r"|minicpm|gpt_oss|olmo|phi|baichuan|chatglm|ernie|hunyuan|mimo)\w*'"
         r"|[Mm]odel[ _]type:? \S{0,40} (?:is )?not (?:yet )?supported"
         r"|No (?:\w{1,20} )?bridge (?:is )?(?:found|registered)",
-        "a library of this version does not know the model",
-        "a newer transformers, vLLM, SGLang or bridge: each knows the models of its time",
+        "the installed version of a library does not support the model",
+        "install a newer transformers, vLLM, SGLang or bridge that supports the model",
     ),
     Signature(
         "tokenizer", C.ENVIRONMENT,
@@ -48,8 +48,8 @@ OF_ENGINES: tuple[Signature, ...] = (
         "lora-targets", C.CONFIG,
         r"Target modules .{0,400} not found in the base model|No modules were targeted for adaptation"
         r"|Target module .{0,200} is not supported",
-        "the modules that LoRA is to adapt are not in the model, or cannot be adapted",
-        "names of modules as the model has them; `all-linear` takes those that can be adapted",
+        "the target modules of LoRA are not in the model, or cannot be adapted",
+        "use the module names of the model; `all-linear` selects all that can be adapted",
     ),
     Signature(
         "ray-resources", C.ENVIRONMENT,
@@ -57,7 +57,7 @@ OF_ENGINES: tuple[Signature, ...] = (
         r"|No available node types can fulfill|cannot be scheduled (?:right now|on any)|[Ii]nfeasible resource request"
         r"|Maximum number of retries reached \(\d+\)\. Cluster resources|[Tt]imed out waiting for placement group"
         r"|Insufficient cluster resources|Resource pool .{0,60}cannot be satisfied",
-        "Ray has fewer devices than the run asks for",
+        "Ray has fewer devices than the run requests",
         "`ray status` lists the nodes that joined; nodes × devices of the run, its rollout and its reward model must "
         "fit them",
     ),
@@ -68,8 +68,9 @@ OF_ENGINES: tuple[Signature, ...] = (
         r"|Version mismatch: The cluster was started with|Unable to connect to GCS|Failed to connect to GCS"
         r"|GCS server .{0,60}(?:died|failed)|Could not (?:connect to|find) .{0,40}Ray (?:cluster|instance)"
         r"|raylet .{0,40}(?:died|failed to start)|Failed to register worker",
-        "Ray could not start, or a node of it was lost",
-        "the same versions of Ray and Python on all nodes, open ports, no Ray of an older job; "
+        "Ray could not start, or lost one of its nodes",
+        "use the same versions of Ray and Python on all nodes, open the ports, and stop the Ray processes of older "
+        "jobs; "
         "/tmp/ray/session_latest/logs has the reason",
         weak=True,
     ),
@@ -81,22 +82,23 @@ OF_ENGINES: tuple[Signature, ...] = (
         r"|Command '(?:\[')?(?:\S*/)?(?:ssh|pdsh|scp|docker|srun)\b"
         r"|mpirun was unable|There are not enough slots available|docker: Error|OCI runtime|nvidia-container-cli: "
         r"|Error response from daemon|[Ee]xec format error|ImagePullBackOff|CrashLoopBackOff|Unable to create step",
-        "the scheduler, the container's runtime or MPI could not start the processes on a node",
-        "the line names the node and the step: the node's services, rights and image, and the launcher's own log",
+        "the scheduler, the container runtime or MPI could not start the processes on a node",
+        "the line names the node and the step: check the node's services, permissions and image, and the launcher's "
+        "log",
         weak=True,
     ),
     Signature(
         "ray-store", C.ENVIRONMENT,
         r"ObjectStoreFullError|OutOfDiskError|[Oo]bject store .{0,40}(?:is full|out of memory)"
         r"|is over \d+% full, available space",
-        "Ray's store of objects is full",
-        "more shared memory (--shm-size) or disk for Ray, and smaller batches between its actors",
+        "Ray's object store is full",
+        "give Ray more shared memory (--shm-size) or disk space, or use smaller batches between its actors",
     ),
     Signature(
         "accelerator-of-actor", C.ENVIRONMENT,
         r"RayTaskError: \(AcceleratorError\)",
         "Ray reports that a call to the device failed in an actor",
-        "the actor's own log (/tmp/ray/session_latest/logs/worker-*) has the device's message",
+        "the actor's own log (/tmp/ray/session_latest/logs/worker-*) contains the device's message",
         weak=True,
     ),
     Signature(
@@ -105,17 +107,17 @@ OF_ENGINES: tuple[Signature, ...] = (
         r"|Engine process failed to start|scheduler is dead|Server error '5\d\d|\" 50[0234] |\b50[0234] Server Error"
         r"|50[0234] (?:Internal Server Error|Bad Gateway|Service Unavailable|Gateway Timeout)"
         r"|Server process terminated|AsyncEngineDeadError|Background loop (?:has errored|is stopped)",
-        "an engine that generates died or does not answer",
-        "its own log has the reason: the first exception of EngineCore, the scheduler or the worker",
+        "a generation engine died or does not respond",
+        "its log contains the reason: the first exception of EngineCore, the scheduler or the worker",
         weak=True,
     ),
     Signature(
         "weights-to-engine", C.UPSTREAM,
         r"Failed to update parameter online|[Ww]eight sync failed"
         r"|Failed to (?:update|load) weights? (?:from|online|in)",
-        "the engine that generates refused the weights that the training sent",
-        "versions of the engine and the framework that belong together; else the names and shapes that one of the two "
-        "gives a weight of this model",
+        "the generation engine refused the weights that the training sent",
+        "use compatible versions of the engine and the framework; otherwise compare the names and shapes that the "
+        "two use for a weight of this model",
     ),
     Signature(
         "remote-code", C.CONFIG,
@@ -127,8 +129,8 @@ OF_ENGINES: tuple[Signature, ...] = (
         "tracking", C.ENVIRONMENT,
         r"wandb\.(?:errors|sdk)\.|\bCommError\b|api_key not configured|No API key configured|swanlab\.\w*[Ee]rror"
         r"|mlflow\.exceptions|UsageError: (?:api_key|Permission)",
-        "the service that records experiments refused or was not reached",
-        "its key and network on the node, or its offline mode",
+        "the experiment tracking service refused the request or could not be reached",
+        "check its API key and the network of the node, or use its offline mode",
     ),
     Signature(
         "network", C.COMMUNICATION,
@@ -136,8 +138,8 @@ OF_ENGINES: tuple[Signature, ...] = (
         r"|Name or service not known|Could not resolve host|getaddrinfo failed|CERTIFICATE_VERIFY_FAILED"
         r"|\b(?:Connect|Read)Timeout\b|No route to host|Network is unreachable|ServerDisconnectedError"
         r"|ClientConnectorError|APIConnectionError|StatusCode\.UNAVAILABLE|GetTimeoutError|\bTimeoutError\b|httpx\.\w+Error",
-        "a host in the network was not found, or did not answer",
-        "the name and port in the message, from the node of the job: many nodes have no way out",
+        "a network host was not found, or did not respond",
+        "check the name and port in the message from the node of the job: many nodes have no external network access",
         weak=True,
     ),
 )  # fmt: skip

@@ -24,9 +24,9 @@ RICH_REST = re.compile(r"^│ (\S*):(\d+) in *([\w.<>]*)[^│\n]*│?$")
 RICH_SOURCE = re.compile(r"^│ ❱ *\d+ │(?: *│)* *(.*?) *│?$")
 """Parts of a frame as rich writes it: the first half of a long path, its other half, and the line of source."""
 CARETS = re.compile(r"\^+")
-"""What marks a part of the line above; ranks that write at once mix it with their text."""
+"""Marks a continuation of the line above; ranks that write simultaneously mix it with their text."""
 OF_RAY = re.compile(r"^\s?(?:ray\.exceptions\.)?RayTaskError\((\w+)\): ?(.*)$")
-"""What Ray's driver repeats of an exception in an actor, whose frames and message follow."""
+"""The line with which Ray's driver repeats an exception in an actor; its frames and message follow."""
 NAMES = r"(?:Error|Exception|Interrupt|Exit|Failure|Timeout|Abort|NotImplemented|StopIteration)"
 RAISED = re.compile(rf"^\s?((?:[A-Za-z_]\w*\.)*_?[A-Z]\w*{NAMES}\w*|Exception)(?:: ?(.*))?$")
 LOOSE = re.compile(r"\b((?:[A-Za-z_]\w{0,80}\.){0,8}[A-Z]\w{0,80}(?:Error|Exception)): (\S.*)$")
@@ -278,7 +278,7 @@ class Failures:
             self._found[key] = one
 
     def _again(self, one: Failure, message: str, frames: tuple[Frame, ...] = ()) -> None:
-        """Add the remaining lines of its message to a failure, or the place where it was raised."""
+        """Add the remaining lines of the message, or the place where it was raised, to a failure."""
         key = (one.file, one.rank, *one.alike)
         if (kept := self._found.pop(key, None)) is not None:
             waits = kept.aftermath or WAITS.search(message) is not None

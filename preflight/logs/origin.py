@@ -1,4 +1,4 @@
-"""Where an exception was raised, and of which kind it is: the answer about a traceback whose cause no table has."""
+"""The place and the kind of an exception: the answer for a traceback without a known cause."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PLUMBING = re.compile(
     r"|concurrent/futures|multiprocessing/(?:process|popen|spawn)|torch/(?:cuda|npu)/nvtx|/nvtx\.py|hydra/|/click/|/typer/"
     r"|ray/_private|client_mode_hook\.py|ray/util/tracing|single_controller/|torch/distributed/(?:elastic|launcher|run)|/fire/core\.py"
 )
-"""Files whose frames only pass a call on."""
+"""Files with frames that only pass on a call."""
 PACKAGE = re.compile(r"(?:site|dist)-packages/([A-Za-z]\w*)")
 EGG = re.compile(r"/([A-Za-z]\w*)-\d[\w.+-]{0,80}\.egg/([A-Za-z]\w*)/")
 PYTHON = re.compile(r"/lib(?:64)?/python\d[\d.]*/(?!(?:site|dist)-packages)|^<frozen|^python\d[\d.]*/\w+\.py")
@@ -79,7 +79,7 @@ def cut_off(failure: Failure) -> str | None:
     origin = origin_of(failure)
     if origin is None:
         return None
-    return Message("the log ends before the exception; it died in {where}", where=_where(origin))
+    return Message("the log ends before the exception; the process died in {where}", where=_where(origin))
 
 
 def _where(origin: Origin) -> str:

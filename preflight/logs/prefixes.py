@@ -32,10 +32,10 @@ PARTS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("log", re.compile(r"^\s*(ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d \[?[\w./-]+\.py:\d+\]? ?")),
     ("log", re.compile(r"^\| *(ERROR|CRITICAL) *\| *(?:[^|]{1,60}\| |[\w.<>]+:[\w<>]+:\d+ - )")),
 )
-"""What a launcher or logger puts before a line: torchrun, srun -l, Ray, kubectl, pdsh, vLLM, loguru."""
+"""The prefix that a launcher or logger adds to a line: torchrun, srun -l, Ray, kubectl, pdsh, vLLM, loguru."""
 OF_ACTOR = re.compile(r"\brank=(\d+)")
 REPEATED = re.compile(r" \[repeated \d+x across cluster\]$")
-"""What Ray puts behind a line that several actors wrote."""
+"""The suffix that Ray adds to a line written by several actors."""
 MINDSPORE = re.compile(
     r"^\[(?:WARNING|ERROR|CRITICAL|INFO)\] \w+\((\d+),[0-9a-fx]+,[\w.-]+\):"
     r"(\d{4}-\d\d-\d\d-\d\d:\d\d:\d\d[\d.]*) \[[^\]]*\] ?(?:\w+\])? ?"

@@ -5,30 +5,33 @@ from __future__ import annotations
 from preflight.logs.causes import Cause, Signature
 
 C = Cause
-DEFECT = "a defect of this version, or parts of other versions: look for the last line in the framework's issues"
+DEFECT = (
+    "a defect of this version, or components with incompatible versions: search the framework's issues for the "
+    "last line"
+)
 OF_PYTHON: tuple[Signature, ...] = (
     Signature(
         "launcher-variable", C.ENVIRONMENT,
         r"KeyError: '(?:RANK|LOCAL_RANK|WORLD_SIZE|LOCAL_WORLD_SIZE|MASTER_\w+|SLURM_\w+|CUDA_\w+|ASCEND_\w+|MS_\w+"
         r"|NODE_RANK|PET_\w+)'|environment variable \w+ expected, but not set",
-        "an environment variable of a launcher is not set",
-        "start with torchrun, msrun or srun, which set the ranks, or set the variable where the job starts",
+        "a launcher's environment variable is not set",
+        "start the job with torchrun, msrun or srun, which set the ranks, or set the variable in the job script",
     ),
     Signature(
         "file-system", C.ENVIRONMENT,
         r"\[Errno (?:5|16|17|36|39|112|116|121)\]|Input/output error|Stale file handle|(?:Remote )?I/O error"
         r"|Transport endpoint is not connected|Directory not empty|FileExistsError|Device or resource busy",
-        "the file system refused, or several processes make the same file",
-        "look at the path in the message: a network file system under load, or a folder that each rank makes for "
-        "itself",
+        "the file system refused the operation, or several processes create the same file",
+        "check the path in the message: it may be on a network file system under load, or a folder that every rank "
+        "creates",
     ),
     Signature(
         "binary-of-other-version", C.ENVIRONMENT,
         r"numpy\.\w+ size changed|compiled using NumPy 1|_ARRAY_API not found|Descriptors cannot be created directly"
         r"|CUDA Setup failed|was compiled (?:with|against) .{0,60}(?:but|than)|failed to import on the worker"
         r"|command not found|Failed to find C compiler|cannot find -l\w+|[Nn]o module named",
-        "a package was built for another version of one that is installed, or is not there",
-        "install the versions that belong together again, in every node's environment",
+        "a package is missing, or was built for a different version of an installed package",
+        "reinstall compatible versions in the environment of every node",
     ),
     Signature(
         "data-reader", C.DATA,
@@ -48,15 +51,15 @@ OF_PYTHON: tuple[Signature, ...] = (
         r"omegaconf\.errors|ConfigAttributeError|ConfigKeyError|MissingMandatoryValue|InterpolationKeyError"
         r"|ConfigCompositionException|MissingConfigException|LexerNoViableAlt|Error merging|yaml\.\w+\.\w+Error"
         r"|\d+ validation errors? for|not used by the HfArgumentParser|Error parsing override|mismatched input '",
-        "the configuration cannot be put together as it is written",
+        "the configuration cannot be composed",
         "`preflight check` names the key and its line",
     ),
     Signature(
         "process-groups", C.ENVIRONMENT,
         r"[Pp]rocess group has not been initialized|group is (?:not|already) initialized"
         r"|initialize the default process group twice|is not part of (?:group|the process group)",
-        "a part of the program uses groups of processes before they are made, or makes them twice",
-        "versions of the framework and of what sits on it that belong together, and the launcher that it expects",
+        "a part of the program uses process groups before they are created, or creates them twice",
+        "use compatible versions of the framework and the packages built on it, and the launcher that it expects",
         weak=True,
     ),
     Signature(
@@ -70,7 +73,7 @@ OF_PYTHON: tuple[Signature, ...] = (
         r"probability tensor contains either|Current loss scale already at minimum"
         r"|contains? (?:NaN|nan)s? or (?:inf|Inf)",
         "a probability, the loss or a gradient is NaN or infinite",
-        "look at the weights that were loaded, the learning rate and the precision",
+        "check the loaded weights, the learning rate and the precision",
     ),
     Signature(
         "autograd", C.PROGRAM,
@@ -80,7 +83,7 @@ OF_PYTHON: tuple[Signature, ...] = (
         r"|all tensors to be on the same device|cannot be accessed from Triton|[Cc]an(?:not|'t) pickle"
         r"|Tensors must be CUDA and dense|No backend type associated with device|mixed torch\.Tensor and DTensor"
         r"|attempt has been made to start a new process|Tensors must be contiguous|tensors? (?:is|are) on (?:cpu|meta)",
-        "the program uses tensors in a way that torch refuses",
+        "the program uses tensors in a way that torch does not allow",
         "recomputation, offloading, frozen parts and LoRA are the usual causes: try without them; then " + DEFECT,
         weak=True,
     ),
@@ -92,9 +95,9 @@ OF_PYTHON: tuple[Signature, ...] = (
         r"|[Tt]ensors must have same number of dimensions|split_with_sizes expects|expanded size of the tensor"
         r"|shape mismatch: |size mismatch, |must match the existing size|output with shape .{0,60} doesn't match"
         r"|[Ss]hapes? (?:of|for) .{0,60}(?:mismatch|do(?:es)? not match)|number of sizes provided|einsum\(\): ",
-        "tensors whose sizes do not fit meet in one operation",
-        "the sizes in the message against those of the model, the sequence and the batch: padding and packing of "
-        "samples, the layout, and weights of another model are the usual causes",
+        "an operation gets tensors of incompatible sizes",
+        "compare the sizes in the message with those of the model, the sequence and the batch: padding and packing "
+        "of samples, the layout, and weights of another model are the usual causes",
         weak=True,
     ),
     Signature(
@@ -108,9 +111,9 @@ OF_PYTHON: tuple[Signature, ...] = (
         "name-not-there", C.ENVIRONMENT,
         r"NameError: (?:global )?name|AttributeError: (?:type object )?'(?!NoneType|dict|list|tuple|str|int|float|bool"
         r"|Tensor)[\w.]+' (?:object )?has no attribute",
-        "the program uses a name that is not there: a package whose import is optional is missing, or two parts are "
-        "of other versions",
-        "install the optional packages, and versions of the framework and of what sits on it that belong together",
+        "the program uses a name that does not exist: an optional package is missing, or two components have "
+        "incompatible versions",
+        "install the optional packages, and compatible versions of the framework and the packages built on it",
         weak=True,
     ),
     Signature(
@@ -118,9 +121,9 @@ OF_PYTHON: tuple[Signature, ...] = (
         r"AttributeError: '\w+' object has no attribute|'\w+' object is not (?:subscriptable|iterable|callable)"
         r"|cannot unpack non-iterable|(?:too many|not enough) values to unpack|UnboundLocalError"
         r"|unsupported operand type|RecursionError|object cannot be interpreted as an integer",
-        "the program fails in its own code, on a value that it does not expect",
+        "the program fails in its own code on an unexpected value",
         DEFECT,
         weak=True,
     ),
 )  # fmt: skip
-"""Texts that come after all others: they show what failed, and seldom why."""
+"""Texts with the lowest priority: they show what failed, but rarely why."""

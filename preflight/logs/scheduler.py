@@ -36,7 +36,7 @@ def logs_of_job(id: str) -> OfJob:
     record = _asked("scontrol", "show", "job", "-o", id) or ""
     account = _asked("sacct", "-j", id, "-n", "-P", "-o", "State,ExitCode,StdOut,StdErr") or ""
     if not record and not account:
-        raise InputError(f"--job {id}: neither scontrol nor sacct knows it here")
+        raise InputError(f"--job {id}: neither scontrol nor sacct knows this job")
     paths = re.findall(r"\bStd(?:Out|Err)=(\S+)", record)
     rows = [line.split("|") for line in account.splitlines() if line.count("|") >= 3]
     paths += [path for row in rows for path in row[2:4] if path.startswith("/")]

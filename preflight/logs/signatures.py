@@ -24,7 +24,7 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|RayTaskError: \(OutOfMemoryError\)",
         "the device ran out of memory",
         "compare with `preflight memory`; a smaller micro batch, more recomputation or more model parallelism "
-        "needs less",
+        "needs less memory",
     ),
     Signature(
         "npu-out-of-memory", C.MEMORY,
@@ -32,7 +32,7 @@ SIGNATURES: tuple[Signature, ...] = (
         + OUT_OF_MEMORY,
         "the NPU ran out of memory",
         "compare with `preflight memory`; a smaller micro batch, more recomputation or more model parallelism "
-        "needs less",
+        "needs less memory",
     ),
     Signature(
         "mindspore-out-of-memory", C.MEMORY,
@@ -45,7 +45,7 @@ SIGNATURES: tuple[Signature, ...] = (
     Signature(
         "copy-of-optimizer-state", C.MEMORY,
         r"^state_dict = deepcopy\(state_dict\)$",
-        "the optimizer's state is copied while a checkpoint is loaded, which needs it twice",
+        "the optimizer's state is copied while a checkpoint is loaded, which needs twice the memory",
         "load on as many devices as the run was saved on, or with a distributed checkpoint",
         weak=True,
     ),
@@ -58,35 +58,35 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|running low on memory|exceeds the memory usage threshold|RayOutOfMemoryError|std::bad_alloc"
         r"|ArrayMemoryError|Unable to allocate [\d.]+ [KMGT]iB for an array",
         "the host ran out of memory, and the kernel killed a process",
-        "the node's memory, not the device's: fewer workers of the data loader, no whole checkpoint read by "
-        "every process",
+        "this is the memory of the node, not of the device: use fewer data loader workers, and do not let every "
+        "process read the whole checkpoint",
     ),
     Signature(
         "shared-memory", C.ENVIRONMENT,
         r"[Bb]us error|insufficient shared memory|unable to (?:open|mmap|write).*shared memory|/dev/shm.*No space"
         r"|SIGBUS|[Ss]ignal 7\b|return code = -7\b|exitcode *: -7\b|exit code 135\b",
         "the shared memory of the container is too small",
-        "start the container with a larger --shm-size or --ipc=host, or use fewer workers of the data loader",
+        "start the container with a larger --shm-size or --ipc=host, or use fewer data loader workers",
     ),
     Signature(
         "disk-full", C.ENVIRONMENT,
         r"No space left on device|Disk quota exceeded|\[Errno (?:28|122)\]|file write failed.*PytorchStreamWriter"
         r"|unexpected pos \d+ vs \d+|enforce fail at inline_container\.cc",
-        "a disk is full, or a quota is used up",
-        "free space where checkpoints, caches or logs are written; inodes count, too",
+        "a disk is full, or a quota is exceeded",
+        "free space where checkpoints, caches or logs are written; inodes may be exhausted, too",
     ),
     Signature(
         "permission", C.ENVIRONMENT,
         r"PermissionError|Permission denied|\[Errno 13\]|Read-only file system",
-        "a file may not be read or written",
-        "look at the owner and the rights of the path that the message names",
+        "no permission to read or write a file",
+        "check the owner and the permissions of the path in the message",
     ),
     Signature(
         "too-many-files", C.ENVIRONMENT,
         r"Too many open files|\[Errno 24\]|received 0 items of ancdata|Resource temporarily unavailable"
         r"|can't start new thread",
-        "a limit of open files, processes or threads is reached",
-        "raise `ulimit -n` and `ulimit -u` where the job starts",
+        "the limit on open files, processes or threads is reached",
+        "raise `ulimit -n` and `ulimit -u` in the job script",
     ),
     Signature(
         "port-in-use", C.ENVIRONMENT,
@@ -99,7 +99,7 @@ SIGNATURES: tuple[Signature, ...] = (
     Signature(
         "stale-lock", C.ENVIRONMENT,
         r"torch_extensions/\S* as PyTorch extensions root",
-        "processes build an extension of PyTorch, and wait for one another where a killed build left its lock",
+        "processes build a PyTorch extension, and wait for each other because a killed build left its lock",
         "remove the `lock` file below ~/.cache/torch_extensions and start again",
         weak=True,
     ),
@@ -110,8 +110,8 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|Duplicate GPU detected|cuda runtime error \(101\)|CUDA driver version is insufficient"
         r"|all CUDA-capable devices are busy|device < num_gpus INTERNAL ASSERT"
         r"|error code is 107001|local_rank.*device_count|NPU device is not available|EE1001.*device",
-        "a process asks for a device that is not there",
-        "as many processes a node as devices are visible: --nproc-per-node, CUDA_VISIBLE_DEVICES, "
+        "a process requests a device that does not exist",
+        "start as many processes per node as there are visible devices: --nproc-per-node, CUDA_VISIBLE_DEVICES, "
         "ASCEND_RT_VISIBLE_DEVICES",
     ),
     Signature(
@@ -119,15 +119,15 @@ SIGNATURES: tuple[Signature, ...] = (
         r"no kernel image is available|PTX was compiled with an unsupported|unsupported gpu architecture"
         r"|is not compatible with the current PyTorch",
         "a library was built for other devices",
-        "build it for this device, or take an image that was",
+        "build it for this device, or use an image in which it was",
     ),
     Signature(
         "missing-library", C.ENVIRONMENT,
         r"cannot open shared object file|package doesn't have \w+ built in|(?:was )?not (?:compiled|built) with"
         r"|undefined symbol|version `\w+_[\d.]+' not found|libatb\.so"
         r"|libascend\w*\.so.*not found|DLL load failed",
-        "a shared library is missing, or is of another version",
-        "set up the environment before the start (set_env.sh of CANN and nnal), and versions that were built "
+        "a shared library is missing or has an incompatible version",
+        "set up the environment before the start (set_env.sh of CANN and nnal), and use versions that were built "
         "together",
     ),
     Signature(
@@ -136,8 +136,8 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|Transformer Engine|apex|flash[-_]attn) "
         r"(?:is not|not|must be) (?:available|installed|found)|Please install (?:apex|transformer|flash)"
         r"|requires? .* to be installed",
-        "a package is missing, or of another version",
-        "install the version that this release of the framework asks for in the environment of the job",
+        "a package is missing or has an incompatible version",
+        "in the environment of the job, install the version that this release of the framework requires",
     ),
     Signature(
         "import-failed", C.ENVIRONMENT,
@@ -150,7 +150,7 @@ SIGNATURES: tuple[Signature, ...] = (
         "no-transformer-engine", C.ENVIRONMENT,
         r"custom_layers\.transformer_engine import"
         r"|^transformer_layer_spec = get_gpt_layer_with_transformer_engine_spec",
-        "Transformer Engine is needed here, and is not there or of another version",
+        "Transformer Engine is required, but is missing or has an incompatible version",
         "install it, or choose --transformer-impl local",
         weak=True,
     ),
@@ -162,8 +162,8 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|Triton PTX codegen error"
         r"|Command '\['(?:[^']*/)?(?:ptxas|nvcc|hipcc|gcc|g\+\+|clang|cc|c\+\+|ccec|bisheng\S*)'",
         "Triton could not compile or load a kernel",
-        "versions of Triton, torch and the driver that belong together, a compiler on the node, and on NPUs "
-        "triton-ascend",
+        "install compatible versions of Triton, torch and the driver, a compiler on the node, and triton-ascend on "
+        "NPUs",
     ),
     Signature(
         "build", C.ENVIRONMENT,
@@ -171,15 +171,16 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|Command '\['(?:[^']*/)?ninja'"
         r"|fatal error: \S+\.h: No such|CUDA_HOME environment variable is not set"
         r"|detected CUDA version .{0,40}mismatches|Unknown CUDA arch",
-        "an extension could not be compiled where the job runs",
-        "a compiler, headers of Python and of CUDA or CANN on the node, or an image that has the extension built",
+        "an extension could not be compiled on the job's machine",
+        "install a compiler and the headers of Python and of CUDA or CANN on the node, or use an image that "
+        "contains the compiled extension",
     ),
     Signature(
         "precision", C.CONFIG,
         r"must have the same dtype|expected scalar type \w+ but found|expected \w+ and \w+ to have the same dtype"
         r"|not implemented for '(?:Half|BFloat16|Float8\w*|Double)'",
-        "tensors of two precisions meet in one operation",
-        "the precision of the run against that of the weights it loads, and of parts that are frozen or added",
+        "an operation gets tensors of two precisions",
+        "compare the precision of the run with that of the loaded weights, and of frozen or added parts",
         weak=True,
     ),
     Signature(
@@ -187,21 +188,21 @@ SIGNATURES: tuple[Signature, ...] = (
         r"CUDNN_STATUS_(?!ALLOC)\w+|ptrDesc->finalize|c[uU]DNN [eE]rror|unable to find an engine to execute"
         r"|No valid (?:engine configs|execution plans)",
         "cuDNN refused an operation",
-        "torch, cuDNN and what is built on them must be of versions that belong together; a device without memory left "
-        "shows itself so, too",
+        "torch, cuDNN and the packages built on them must have compatible versions; full device memory can also "
+        "cause this",
     ),
     Signature(
         "main-gradient", C.CONFIG,
         r"has no attribute 'main_grad'|gradient accumulation fusion (?:is|requires|but)",
         "gradients are accumulated in a fused kernel, into a buffer that this parameter does not have",
-        "--no-gradient-accumulation-fusion, or a wrapper of data parallelism that makes the buffers",
+        "use --no-gradient-accumulation-fusion, or a data-parallel wrapper that creates the buffers",
     ),
     Signature(
         "transformer-engine", C.CONFIG,
         r"FP8 execution requires|Float8\w* requires|[Nn]o dot product attention (?:support|backend)",
-        "Transformer Engine does not take this precision, these sizes or this attention",
-        "sizes that its kernels take (multiples of 16 for FP8), another --fp8-recipe or --attention-backend, or a "
-        "newer version",
+        "Transformer Engine does not support this precision, these sizes or this attention",
+        "use sizes that its kernels support (multiples of 16 for FP8), another --fp8-recipe or --attention-backend, "
+        "or a newer version",
         weak=True,
     ),
     Signature(
@@ -209,9 +210,9 @@ SIGNATURES: tuple[Signature, ...] = (
         r"TypeError: \S*\(\) (?:got an unexpected keyword|missing \d+ required|got multiple values)"
         r"|AttributeError: (?:partially initialized )?module \S+ has no attribute"
         r"|takes \d+ positional arguments? but \d+|\w\(\) takes no arguments",
-        "a part of the program calls another with arguments that it does not take: the two are of other versions",
-        "versions of the framework and of what sits on it that belong together; a configuration that an older version "
-        "saved is such a part, too",
+        "a component calls another one with arguments that it does not accept: their versions are incompatible",
+        "use compatible versions of the framework and the packages built on it; a configuration that an older "
+        "version saved can also cause this",
     ),
     *OF_CHECKPOINTS,
     Signature(
@@ -221,8 +222,8 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|Can't load (?:tokenizer|the configuration|config)|We couldn't connect|OfflineModeIsEnabled"
         r"|does not appear to have a file named|modelscope\.hub\.errors|gated repo|40[134] Client Error"
         r"|is not a valid model identifier|Incorrect path_or_model_id|[Rr]epo id must",
-        "a model or tokenizer of Hugging Face is not at hand",
-        "download it before the job and name its folder; nodes often have no network",
+        "a Hugging Face model or tokenizer is not available",
+        "download it before the job and give the path of its folder; nodes often have no network",
     ),
     *OF_ENGINES,
     Signature(
@@ -232,7 +233,7 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|indexed_dataset\.sizes|One or both of the \.idx and \.bin files|\.idx['\"]? (?:and|or)"
         r"|Index file doesn't match"
         r"|document_indices\[-1\]|sequence_lengths\.shape\[0\]",
-        "the indexed data set is not there, or its index is broken",
+        "the indexed data set is missing, or its index is broken",
         "--data-path takes the prefix of a .idx and a .bin file; write a merged or copied pair again",
     ),
     Signature(
@@ -241,14 +242,14 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|_document not exists|[Dd]ataset \S+ (?:not exists|does not exist)|dataset.*out of range"
         r"|stack expects each tensor to be equal size|expected sequence of length \d+ at dim"
         r"|last[- _]epoch number of samples|exceeds num_sequences_per_epoch",
-        "the data are not there, or are not what the run takes them for",
-        "--data-path takes the prefix of files that were preprocessed; a half-written index of a killed job has to go",
+        "the data are missing, or have an unexpected format",
+        "--data-path takes the prefix of files that were preprocessed; remove a half-written index of a killed job",
     ),
     Signature(
         "no-file", C.ENVIRONMENT,
         r"FileNotFoundError|No such file or directory|\[Errno 2\]|NotADirectoryError|IsADirectoryError",
-        "a file or folder that the run names is not there",
-        "look at the path in the message from the node of the job",
+        "a file or folder that the run names does not exist",
+        "check the path in the message from the node of the job",
     ),
     Signature(
         "placeholders", C.DATA,
@@ -264,7 +265,7 @@ SIGNATURES: tuple[Signature, ...] = (
         r"(?<!list )(?<!tuple )(?<!string )index out of (?:bounds|range)"
         r"|device-side assert triggered|srcIndex < srcSelectDimSize"
         r"|IndexKernel\.cu.*Assertion|t < n_classes|out of range in self",
-        "an index is larger than its table: token ids against the vocabulary, or positions against their table",
+        "an index is larger than its table: token ids beyond the vocabulary, or positions beyond their table",
         "compare the tokenizer that made the data with that of the run; CUDA_LAUNCH_BLOCKING=1 names the operator",
     ),
     Signature(
@@ -274,15 +275,13 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|found invalid values:\s*tensor\(\[+\s*nan"
         r"|loss scale.*(?:minimum|reached)|[Gg]rad norm is (?:nan|inf)",
         "the loss or a gradient is NaN or infinite",
-        "look at the data of the batch, the learning rate and the precision; preflight sees none of them in the "
-        "config alone",
+        "check the data of the batch, the learning rate and the precision; the config alone does not show the cause",
     ),
     Signature(
         "event-timeout", C.COMMUNICATION,
         r"(?:event|notify) wait timeout|\((?:EVENT|NOTIFY)_WAIT\)",
-        "a device waited for an event that did not come, most often from another rank",
-        "the cause is on the rank that did not come: read its log; work between steps that takes long needs a larger "
-        "HCCL_EXEC_TIMEOUT",
+        "a device waited for an event that did not occur, usually on another rank",
+        "the cause is on the missing rank: read its log; long work between steps needs a larger HCCL_EXEC_TIMEOUT",
     ),
     Signature(
         "driver", C.ENVIRONMENT,
@@ -290,8 +289,7 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|driver on your system is too old|[Dd]river version is (?:too old|insufficient)"
         r"|cuInit.*failed|forward compatibility was attempted|nvmlInit\w* failed|Failed to initialize NVML",
         "the driver refused a call",
-        "the driver, the container's runtime and torch must belong together; a virtual device does not offer "
-        "everything",
+        "the driver, the container runtime and torch must be compatible; a virtual device does not support everything",
     ),
     Signature(
         "device-fault", C.ENVIRONMENT,
@@ -300,15 +298,15 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|GPU is lost|PCIe Bus Error|HSA_STATUS_ERROR_\w+"
         r"|EZ9999.*AICore|aicore (?:execution|exception)|507015|507011|\bUCE\b|HBM.*(?:multi|error)"
         r"|misaligned address",
-        "a device failed, or a kernel reached outside of its memory",
-        "look at the node (dmesg, nvidia-smi -q, npu-smi); if another node fails as well, the cause is the program",
+        "a device failed, or a kernel accessed memory outside its bounds",
+        "check the node (dmesg, nvidia-smi -q, npu-smi); if another node fails as well, the cause is the program",
     ),
     *OF_DEVICES,
     Signature(
         "inner-error", C.ENVIRONMENT,
         r"\bEE9999\b",
         "CANN reports an internal error",
-        "look at the lines below it and in the log of the device (plog)",
+        "read the lines below it and in the log of the device (plog)",
         weak=True,
     ),
     *OF_COMMUNICATION,
@@ -324,7 +322,7 @@ SIGNATURES: tuple[Signature, ...] = (
         "crash", C.ENVIRONMENT,
         r"Fatal Python error: Segmentation fault",
         "a library crashed",
-        "versions of torch, CUDA or CANN and extensions that do not belong together are the usual cause",
+        "incompatible versions of torch, CUDA or CANN and extensions are the usual cause",
     ),
     Signature(
         "segmentation-fault", C.ENVIRONMENT,
@@ -333,14 +331,14 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|exit (?:code|status) 13[469]\b|<Signals\.SIG(?:ABRT|ILL|FPE)"
         r"|^ *\d+ +0x[0-9a-f]{12,} \S.*\?\?\?:\d",
         "a library crashed",
-        "versions of torch, CUDA or CANN and extensions that do not belong together are the usual cause",
+        "incompatible versions of torch, CUDA or CANN and extensions are the usual cause",
         weak=True,
     ),
     Signature(
         "killed", C.HOST_MEMORY,
         r"killed by signal: Killed|exitcode *: -9\b|return code = -9\b|SIGKILL|[Ss]ignal 9\b|exit (?:code|status) 137"
         r"|^\S*: line \d+: +\d+ Killed|^Killed$",
-        "the kernel or the scheduler killed a process, most often because the host ran out of memory",
+        "the kernel or the scheduler killed a process, usually because the host ran out of memory",
         "look for oom-kill in dmesg and in the scheduler's record of the job",
         weak=True,
     ),
@@ -350,8 +348,8 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|\bargument -\S+: (?:invalid \w+ value: |not allowed with|ignored explicit)"
         r"|ambiguous option|expected (?:one|at least one|\d+) arguments?"
         r"|got an unexpected keyword|Key '[\w.]+' is not in struct|Could not override",
-        "the program does not take an argument as it is written",
-        "`preflight check` names the option that was meant, or that this release has no longer",
+        "the program does not accept an argument in this form",
+        "`preflight check` names the option that was meant, or that this release no longer has",
     ),
     *OF_PYTHON,
 )  # fmt: skip

@@ -12,9 +12,9 @@ from preflight.source.record import NamedTuple
 
 
 class Stage(NamedTuple):
-    """A part of a run. places: pattern of `file:function`; kinds: of the exceptions that it holds for. own: it holds
-    only where the innermost frame is the framework's. near: number of the innermost frames in which it holds, 0 for
-    all."""
+    """A part of a run. places: pattern of `file:function`; kinds: the exceptions to which it applies. own: it applies
+    only if the innermost frame belongs to the framework. near: the number of innermost frames in which it applies, 0
+    for all."""
 
     cause: Cause
     places: str
@@ -36,7 +36,7 @@ STAGES = (
         r"split_state_dict_if_needed|_update_legacy_world_tensors)$|param_and_grad_buffer\.py:reset$"
         r"|model_provider\.py:initialize_model_parallel$"
         r"|microbatches_calculator\.py:get_\w+$",
-        "the framework's own bookkeeping failed: a defect of this release, met by this combination of options",
+        "the framework's own bookkeeping failed: a defect of this release, triggered by this combination of options",
     ),
     Stage(
         Cause.CONFIG,
@@ -60,13 +60,13 @@ STAGES = (
         r"|num_microbatches_calculator\.py|optimizer_param_scheduler\.py|get_num_layers_to_build"
         r"|mindformers/tools/(?:check_rules|register)|op_parallel_config\.py"
         r"|initialize\.py:(?!_?init\w*dist|_compile)|cli/main\.py:(?!<module>)",
-        "the framework refused the configuration while it read it",
+        "the framework refused the configuration while reading it",
     ),
     Stage(
         Cause.UNKNOWN,
         r"base_trainer\.py:(?:train|predict|evaluate|finetune)_process$|:infer_predict_layout$"
         r"|:(?:build_model|get_model|model_provider|_?init_model\w*|build_network|create_network)$",
-        "it died while the model was built",
+        "the process died while the model was being built",
         kinds="$^",
     ),
     Stage(
@@ -75,7 +75,7 @@ STAGES = (
         r"|(?:checkpoint_\w{1,40}|(?<=\w)(?<!activation)_checkpoint)\.py:(?!checkpoint)|/\w{0,40}convert\w{0,40}checkpoint\w{0,40}/"
         r"|distributed/checkpoint/|:(?:transform_and_load_checkpoint"
         r"|(?:\w+_)?resume\w*|load_megatron_model|build_and_load_model)$|safetensors|torch/serialization\.py|mindformers/(?:checkpoint|utils/load_checkpoint)",
-        "it died while a checkpoint was loaded or saved",
+        "the process died while a checkpoint was being loaded or saved",
     ),
     Stage(
         Cause.ENVIRONMENT,
@@ -90,7 +90,7 @@ STAGES = (
         r"|blended_megatron|mindformers/dataset|:build_(?:train|tokenizer)|tokeniz|:default_collate|:collate_fn"
         r"|site-packages/datasets/|/(?:dataset|template)s?/\w+\.py:|data\w{0,40}/\S{0,200}:__getitem__$"
         r"|:[\w.]{0,80}(?:dataset|data_?loader|collat)[\w.]{0,80}$",
-        "it died while the data was read",
+        "the process died while the data was being read",
     ),
     Stage(
         Cause.COMMUNICATION,
@@ -103,27 +103,27 @@ STAGES = (
     Stage(
         Cause.ENVIRONMENT,
         r"global_vars\.py:_ensure_var_is_(?:not_)?initialized$",
-        "a part of the program asks for the framework's arguments before they are read: versions of the "
-        "framework, its adaptor and the front end that do not belong together",
+        "a component requests the framework's arguments before they are parsed: the versions of the framework, its "
+        "adaptor and the front end are incompatible",
     ),
     Stage(
         Cause.ENVIRONMENT,
         r":(?:make_cubin|make_ptx|make_amdgcn|_compile_triton\w*)$"
         r"|:(?:_?load_(?:\w+_)?(?:library|extension|cudnn|nvrtc|cublas|curand)\w*|_get_shared_object_file|_try_load_\w+)$"
         r"|op_builder/\w+\.py:(?:load|jit_load|builder)$|^:\w+Builder$",
-        "it died while packages were loaded or processes started",
+        "the process died while packages were being loaded or processes started",
     ),
     Stage(
         Cause.ENVIRONMENT,
         r"<frozen importlib|importlib/__init__\.py|:<module>$|ctypes/__init__|torch/utils/cpp_extension"
         r"|:_?init\w*distributed\w*$|rendezvous\.py",
-        "it died while packages were loaded or processes started",
+        "the process died while packages were being loaded or processes started",
         kinds=r"ImportError|ModuleNotFoundError|AttributeError|OSError|NameError|TypeError|SyntaxError|RuntimeError|AssertionError",
         near=2,
     ),
 )
 MEET = re.compile(r"shape '.*' is invalid for input|[Ss]izes? of tensor|must match the size|mat1 and mat2")
-"""Messages of torch about two tensors whose sizes do not fit. They show a cause only with their place."""
+"""Messages of torch about two tensors of incompatible sizes. They show a cause only with their place."""
 SHAPES = re.compile(
     r"not divisible|divisible by|size mismatch|invalid input shape|alignment mismatch"
     r"|[Dd]imension .* (?:does not|must)|divided by"
@@ -166,7 +166,7 @@ OPTION = re.compile(
     r"(?:[Pp]rovide|[Ss]et|[Uu]se|[Ss]pecify|[Aa]dd|[Rr]emove|[Dd]isable|[Ee]nable|[Ii]ncrease|[Dd]ecrease)"
     r" (?:\w+ ){0,3}[`'\"]?--[a-z]\w+-[\w-]+"
 )
-"""A message that asks for an option of the command line."""
+"""A message that requires a command-line option."""
 
 
 FRAMEWORKS = re.compile(
@@ -196,14 +196,14 @@ def _patterns(stage: Stage) -> tuple[re.Pattern[str], re.Pattern[str] | None]:
 
 
 def stage_of(failure: Failure) -> tuple[Cause, str] | None:
-    """What the job was doing, by the innermost frame that shows it, or by the words; None where neither does."""
+    """The activity of the job, from the innermost frame that shows it, or from the words; None if neither does."""
     own = any(of_framework(frame) for frame in failure.frames[-1:])
     if own and CHECKS.search(failure.frames[-1].source) and failure.kind in CHECKED:
         return Cause.CONFIG, "a check of the program refused the configuration"
     if failure.kind == "KeyError" and ASKS.search(failure.frames[-1].source if failure.frames else ""):
         return Cause.CONFIG, "the program asks for a key that the configuration does not have"
     if failure.kind != "AttributeError" and _about_sizes(failure):
-        return Cause.CONFIG, "sizes do not divide or do not fit: of layers, heads, sequence or batch against the layout"
+        return Cause.CONFIG, "the layers, heads, sequence or batch are not divisible by the layout, or do not fit it"
     if failure.kind in CHECKED and OPTION.search(failure.message):
         return Cause.CONFIG, "a check of the program refused the configuration"
     for at, frame in enumerate(reversed(_walked(failure)), 1):
@@ -223,7 +223,10 @@ def stage_of(failure: Failure) -> tuple[Cause, str] | None:
     if failure.kind in CHECKED and MESSAGES.search(failure.message) and not OPERATOR.match(failure.message):
         return Cause.CONFIG, "a check of the program refused the configuration"
     if failure.kind in OF_LIBRARIES and any(LIBRARIES.search(frame.file) for frame in failure.frames[-1:]):
-        return Cause.ENVIRONMENT, "a library that the framework calls refused its arguments: parts of other versions"
+        return (
+            Cause.ENVIRONMENT,
+            "a library that the framework calls refused its arguments: the versions are incompatible",
+        )
     if own and failure.kind == "NotImplementedError":
         return Cause.CONFIG, "the program does not implement this combination of options"
     if failure.kind in OWN_CODE and any(map(of_framework, failure.frames[-NEAR_THE_END:])):
@@ -232,7 +235,7 @@ def stage_of(failure: Failure) -> tuple[Cause, str] | None:
 
 
 NEAR_THE_CUT = 6
-"""The frames of a traceback without its end that show what the job was doing: its next one may be anything."""
+"""The frames of an incomplete traceback that show the activity of the job: the next frame is unknown."""
 
 
 def _walked(failure: Failure) -> tuple[Frame, ...]:
@@ -249,7 +252,7 @@ def _walked(failure: Failure) -> tuple[Frame, ...]:
 NEAR_THE_END = 3
 """The frames of a traceback that may be those of the part that failed: the last ones may be a library's."""
 LOSSES = re.compile(r"loss|advantage|reward|log_?prob|metric|optim")
-"""Where tensors of samples meet, whose sizes the data determine, and the state of an optimizer."""
+"""Places that combine tensors of samples, with sizes from the data, and places of the optimizer state."""
 
 
 def _about_sizes(failure: Failure) -> bool:

@@ -32,7 +32,7 @@ def hashed(word: str) -> str:
 
 
 CONDITION = "="
-"""What a row has instead of an exception where its words are those of an assertion's condition."""
+"""Used instead of an exception if the words of a row are those of an assertion's condition."""
 FEW = 3
 """The number of words with which a message identifies its statement without a frame."""
 
@@ -129,7 +129,7 @@ def _in_order(wanted: Iterable[str], said: Iterable[str]) -> bool:
 
 
 def _same_file(ours: str, theirs: str) -> bool:
-    """Whether a path in a log is a file of a framework: two folders match, or all that there are."""
+    """Whether a path in a log is a file of a framework: two folders match, or all existing ones."""
     mine, other = ours.split("/"), theirs.split("/")
     depth = min(len(mine), len(other), 3)
     return mine[-depth:] == other[-depth:]

@@ -18,7 +18,7 @@ BEFORE, AFTER = 8 << 10, 24 << 10
 MOST, TRACED = 4 << 20, 4 << 20
 """Bytes between both ends read as lines, and bytes around tracebacks read after them."""
 LONGEST, END = 4000, 400
-"""Maximum characters of one line, and how many of them are its last ones if it is longer."""
+"""Maximum characters of one line, and how many of the last ones are kept if it is longer."""
 COUNTED = 256 << 20
 """Bytes up to which lines are counted."""
 TRACEBACK = b"Traceback (most recent call last)"
@@ -84,7 +84,7 @@ def whole_lines(file: Reads) -> Iterator[bytes]:
 
 
 class _Reader:
-    """How far a log was read."""
+    """The position up to which a log was read."""
 
     def __init__(self) -> None:
         self.passed, self.spent, self.number, self.open = 0, 0, 1, False
@@ -93,7 +93,7 @@ class _Reader:
         """The lines of a block near a marker."""
         edge = last or self.passed < FIRST
         if edge or self.spent < MOST + TRACED:
-            # where lines with the word "error" are many, only tracebacks show a death among them
+            # if there are many lines with the word "error", only tracebacks among them show a failure
             markers = EVERYWHERE if self.spent < MOST else (TRACEBACK,)
             spans = _near(block, _each(block) if edge else _some(block, markers), self.open)
             self.spent += 0 if edge else sum(end - start for start, end in spans)

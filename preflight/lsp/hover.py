@@ -38,7 +38,7 @@ def section(rule: str) -> str:
 
 @lru_cache(maxsize=256)
 def address(rule: str) -> str | None:
-    """Where the editor opens the section."""
+    """The location at which the editor opens the section."""
     return section_link(rule)
 
 
@@ -232,7 +232,7 @@ def memory_by_stage(buffer: Buffer, number: int) -> str:
     """The memory of each pipeline stage of a run, or why it is unknown."""
     jobs = buffer.report.jobs
     if not 0 <= number < len(jobs):
-        return "this run is not there any more"
+        return "this run no longer exists"
     estimate = jobs[number].memory
     if not estimate.stages:
         return "memory is unknown: " + "; ".join(estimate.unknown or ("no size of the model is known",))

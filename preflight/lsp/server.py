@@ -125,7 +125,7 @@ def _typing(server: LanguageServer, buffers: Buffers, typing: Typing) -> None:
         types.DiagnosticOptions(inter_file_dependencies=True, workspace_diagnostics=False, identifier="preflight"),
     )
     async def pulled(params: types.DocumentDiagnosticParams) -> types.RelatedFullDocumentDiagnosticReport:
-        await asyncio.sleep(DELAY)  # an editor that typed on cancels meanwhile
+        await asyncio.sleep(DELAY)  # the editor cancels requests that are outdated by typing
         buffer = typing.buffer(params.text_document.uri)
         return types.RelatedFullDocumentDiagnosticReport(diagnostics(buffer) if buffer is not None else [])
 
@@ -205,7 +205,7 @@ def _commanding(server: LanguageServer, buffers: Buffers, typing: Typing) -> Non
     @server.command(COMMAND)
     def memory(uri: str, number: int) -> None:
         buffer = typing.buffer(uri)
-        told = memory_by_stage(buffer, number) if buffer else "this file is not open any more"
+        told = memory_by_stage(buffer, number) if buffer else "this file is no longer open"
         server.window_show_message(types.ShowMessageParams(types.MessageType.Info, told))
 
     @server.command(SUPPRESS)
@@ -213,7 +213,7 @@ def _commanding(server: LanguageServer, buffers: Buffers, typing: Typing) -> Non
         buffer = typing.buffer(uri)
         edit = suppression(buffers, buffer, rule, line) if buffer is not None else None
         if edit is None:
-            told = f"{rule} cannot be suppressed on line {line}: no comment above it counts"
+            told = f"{rule} cannot be suppressed on line {line}: a comment above it would have no effect"
             server.window_show_message(types.ShowMessageParams(types.MessageType.Warning, told))
             return
         changes = types.WorkspaceEdit(changes={uri: [edit]})

@@ -24,19 +24,20 @@ from preflight.source.text import InputError
 
 INSTRUCTIONS = """\
 preflight checks LLM training configs (Megatron-LM, MindSpeed, MindFormers, verl and others) without running them.
-Loop: check the file; for errors call fix and apply its patch, or edit by hand with `explain`; check again, with
-`text` for content that is not saved; then memory with the device, and layouts where it does not fit. For a job that
-died call why with its logs and its config.
-An error means that the framework rejects the run. A warning runs, probably not as intended. What is unknown is listed
-under `unknown` and is not judged: pass world_size, device and target where you know them, and never guess them."""
+Loop: check the file; for errors call fix and apply its patch, or edit by hand with `explain`; check again, with `text`
+for unsaved content; then call memory with the device, and layouts if the run does not fit. For a job that died, call
+why with its logs and its config.
+An error means that the framework rejects the run. With a warning the run starts, but probably not as intended. Unknown
+values are listed under `unknown` and are not checked: pass world_size, device and target if you know them, and never
+guess them."""
 
 Path_ = Annotated[str, Field(description="The file, relative to the folder of the server.")]
 Paths = Annotated[list[str], Field(description="Files or folders, relative to the folder of the server.")]
-Text = Annotated[str | None, Field(description="Content of the file instead of what is saved.")]
-World = Annotated[int | None, Field(description="Number of devices of the job, where known.", ge=1)]
-Nodes = Annotated[int | None, Field(description="Number of nodes of the job, where known.", ge=1)]
+Text = Annotated[str | None, Field(description="Content of the file, used instead of the saved one.")]
+World = Annotated[int | None, Field(description="Number of devices of the job, if known.", ge=1)]
+Nodes = Annotated[int | None, Field(description="Number of nodes of the job, if known.", ge=1)]
 Device = Annotated[str | None, Field(description="The accelerator, e.g. h100 or ascend-910b3, where known.")]
-Target = Annotated[str | None, Field(description="Framework and release, e.g. megatron@0.19.0, where known.")]
+Target = Annotated[str | None, Field(description="Framework and release, e.g. megatron@0.19.0, if known.")]
 Logs = Annotated[list[str] | None, Field(description="Logs of one job, of all its ranks: files, or folders of them.")]
 Values = Annotated[dict[str, str] | None, Field(description="Values of arguments or of variables of scripts.")]
 
@@ -71,7 +72,7 @@ async def _roots(context: Context) -> tuple[Path, ...]:
         return ()
     try:
         found = await context.session.list_roots()
-    except MCPError:  # a client without a way back names its folder when it starts the server
+    except MCPError:  # a client without such requests names its folder when it starts the server
         return ()
     return tuple(Path(unquote(urlparse(str(root.uri)).path)) for root in found.roots)
 
@@ -89,7 +90,7 @@ def _add_check(server: MCPServer, root: Path) -> None:
         set: Values = None,
     ) -> dict[str, Any]:
         """Check configs and launch scripts. Returns the report of `preflight check -f json`: findings with rule, place,
-        numbers and fixes; `accepted` is true where nothing is known to reject the run."""
+        numbers and fixes; `accepted` is true if no known check rejects the run."""
         job = tools.Job(world_size, nodes, None, device, target, set)
         return await _run(root, context, lambda folder: tools.check(folder, paths, text, job))
 
@@ -165,7 +166,8 @@ def _add_migrate(server: MCPServer, root: Path) -> None:
         to: Annotated[str, Field(description="The release to move to, e.g. megatron@0.19.0.")],
         target: Target = None,
     ) -> dict[str, Any]:
-        """What changes for each run of a file in another release: options that go, new checks, values and defaults."""
+        """What changes for each run of a file in another release: removed options, new checks, changed values and
+        defaults."""
         call = partial(tools.migrate, path=path, to=to, job=tools.Job(target=target))
         return await _run(root, context, lambda folder: call(folder))
 
@@ -183,8 +185,8 @@ def _add_why(server: MCPServer, root: Path) -> None:
         target: Target = None,
         set: Values = None,
     ) -> dict[str, Any]:
-        """Why a job died: the failure that came first, its cause, the rules that report it and, with `run`, the line of
-        the config and its fix. Returns the data of `preflight why -f json`; cause `unknown` where the logs do not
+        """Why a job died: the first failure, its cause, the rules that report it and, with `run`, the line of
+        the config and its fix. Returns the data of `preflight why -f json`; the cause is `unknown` if the logs do not
         show it."""
         job = tools.Job(world_size, nodes, None, device, target, set)
         return await _run(root, context, lambda folder: tools.why(folder, logs or (), text, run, job))

@@ -28,7 +28,7 @@ TEXT = "<text>"
 
 
 class Job(NamedTuple):
-    """Facts about the job, accepted by every tool; None: as the files state."""
+    """Facts about the job, accepted by every tool; None means that the files determine it."""
 
     world_size: int | None = None
     nodes: int | None = None
@@ -73,7 +73,7 @@ def check(folder: Folder, paths: Iterable[str], text: str | None, job: Job) -> d
     names = list(paths)
     if text is not None:
         if len(names) != 1:
-            raise InputError("text is the content of exactly one path")
+            raise InputError("text needs exactly one path")
         source = folder.source(names[0], text)
         return as_dict(checker(folder, job, folder.path(names[0])).check_source(source))
     reports = []
@@ -149,7 +149,7 @@ def _patch(old: Source, new: Source) -> str:
 
 
 def explain(rule: str) -> dict[str, Any]:
-    """The page of a rule. Raises InputError for one that is unknown."""
+    """The page of a rule. Raises InputError for an unknown one."""
     from preflight.report.page import documented, named, rule_page, section_url
 
     known = {item.id: item for item in documented(plugins.load().rules(None))}
@@ -194,7 +194,7 @@ def why(folder: Folder, paths: Iterable[str], text: str | None, run: str | None,
 
     logs, failures = _logs(folder, paths), Failures()
     if not logs and text is None:
-        raise InputError("no log is named: give paths of files or folders, or text")
+        raise InputError("no log given: pass paths of files or folders, or text")
     for path in logs:
         with log(str(path)) as file:
             failures.read(_shown(folder, path), lines_of_interest(file))

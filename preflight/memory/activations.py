@@ -65,8 +65,8 @@ pass."""
 
 
 def in_flight(s: Shape, rank: int) -> tuple[float, ...]:
-    """Micro-batches whose activations are alive at the peak, per virtual chunk of the rank. A sequence pipeline sends
-    parts of a sequence; all parts of one are alive, plus one part per later stage.
+    """Micro-batches with live activations at the peak, per virtual chunk of the rank. A sequence pipeline sends
+    parts of a sequence; all parts of one sequence are alive, plus one part per later stage.
     """
     if s.splits > 1:
         return (min(s.count, (s.splits + s.pipeline - rank - 1) / s.splits),) * s.virtual
@@ -149,7 +149,8 @@ def _latent(s: Shape) -> Parts:
         "compressed query": kept * s.split_tokens * (m.q_rank or 0),
         "compressed key value": kept * s.split_tokens * m.kv_rank + 4 * tokens * m.rope,
     }
-    if m.padded:  # padding makes other tensors of them: the up-projection's is gone, attention's output is cut to size
+    # padding creates new tensors: that of the up-projection is freed, and attention's output is cut to size
+    if m.padded:
         wide, value = m.padded
         return compressed | {
             "query key value": 2 * tokens * heads * (2 * wide + value),

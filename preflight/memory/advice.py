@@ -79,7 +79,7 @@ def _recomputed(s: Shape) -> Iterator[Change]:
         return
     plain: dict[str, Any] = {"modules": frozenset(), "operators": (), "recompute": "full", "method": "uniform"}
     whole = {**plain, "recompute_layers": 1, "full_layers": s.stages}
-    yield "every layer recomputed", whole, {"recompute": "full"}
+    yield "full recomputation of every layer", whole, {"recompute": "full"}
     half = tuple(tuple(-(-n // 2) for n in row) for row in s.stages)
     if s.recompute == "none" and half != s.stages:
         written = {"recompute": "full", "full_layers": tuple(map(sum, zip(*half, strict=True)))}

@@ -29,7 +29,7 @@ def engine(s: Shape, cluster: Cluster, steady: Iterable[Term], allocated: float)
     if stays + whole - allocated > during:
         formula = f"{s.rollout:g} of the device while it generates, plus what the actor does not offload"
         return [Term("rollout engine", 0.0, stays + whole - allocated, formula, "device")]
-    formula = "what stays of an engine that sleeps" if s.asleep else f"{s.rollout:g} of the device, awake"
+    formula = "memory that a sleeping engine keeps" if s.asleep else f"{s.rollout:g} of the device, awake"
     return [Term("rollout engine", 0.0, during, formula, "device")]
 
 
@@ -47,7 +47,7 @@ NCCL_GROUP = 0.55e9
 HCCL_BUFFER = 200 * 2**20
 HCCL_POINT_TO_POINT = 2 * 20 * 2**20
 GIB = 2**30
-MARGIN = "margin of the estimate"
+MARGIN = "margin for the error of the estimate"
 
 
 def groups(s: Shape) -> int:
@@ -72,7 +72,7 @@ def device_terms(s: Shape, cluster: Cluster, allocated: float) -> list[Term]:
     ascend = device is not None and device.vendor == "ascend"
     margin = (
         MARGIN_EXPERTS if s.experts is not None and s.experts.capacity is None else MARGIN_DENSE
-    )  # beyond its capacity no expert gets tokens
+    )  # an expert gets no tokens beyond its capacity
     pooled = cluster.memory.known and ascend
     buffers = outside(s, cluster) if ascend else groups(s) * NCCL_GROUP
     terms = [
@@ -99,7 +99,7 @@ def device_terms(s: Shape, cluster: Cluster, allocated: float) -> list[Term]:
                 "measured on this cluster",
                 cluster.measured,
                 cluster.measured,
-                "a measured run beyond its estimate",
+                "a measured run minus its estimate",
                 "device",
             )
         )

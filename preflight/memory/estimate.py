@@ -37,9 +37,9 @@ def with_published(plan: Plan) -> Plan:
     model = published(names)
     if model is None:
         return plan
-    note = f"{model.name} is the model that a path names"
+    note = f"{model.name} is the model named by a path"
     found: dict[str, Value] = {f"model.{n}": assumed(model.sizes[n], note) for n in open_ if n in model.sizes}
-    # what every published model of the table is, or has
+    # properties of every published model in the table
     plain: dict[str, int | None] = {"experts": None, "latent": "kv_lora" in model.traits, "gated": True}
     if plain["latent"]:
         plain |= {name: model.traits.get(trait) for name, trait in LATENT.items()}
@@ -127,8 +127,8 @@ def _chosen(plan: Plan, cluster: Cluster) -> tuple[MemoryEstimate, Plan]:
 
 
 def _undivided(plan: Plan, found: MemoryEstimate) -> bool:
-    """Whether the devices are known, but not the number of ranks that share data, because the layout does not divide
-    them."""
+    """Whether the devices are known, but not the number of ranks that share data, because they are not divisible by the
+    layout."""
     shared = (plan.layout.data, plan.optimizer.expert_shards)
     return found.verdict != "does-not-fit" and plan.layout.world.known and not all(value.known for value in shared)
 
@@ -176,7 +176,7 @@ def _counted(plan: Plan, cluster: Cluster) -> MemoryEstimate:
     if ends.taken or beside.low:
         least = shape(changed(ends.least, beside.low) if beside.low else ends.least, architecture)
         if least.pipeline != most.pipeline:
-            raise Missing("the pipeline parallel size is not known")
+            raise Missing("the pipeline parallel size is unknown")
         lows = (stage(least, rank, cluster, beside) for rank in range(least.pipeline))
         stages = tuple(between(low, high) for low, high in zip(lows, stages, strict=True))
     return _judged(plan, ends, beside, most, stages, cluster)
@@ -185,7 +185,7 @@ def _counted(plan: Plan, cluster: Cluster) -> MemoryEstimate:
 def _judged(
     plan: Plan, ends: Ranged, beside: Gap, numbers: Shape, stages: tuple[Stage, ...], cluster: Cluster
 ) -> MemoryEstimate:
-    """The verdict on stages. Without an upper bound they may fit nowhere, and are not shown."""
+    """The verdict on stages. Without an upper bound they may not fit anywhere, and are not shown."""
     available = cluster.budget
     taken = (*ends.taken, *_open(numbers), *_features(plan))
     low = max(stage.low for stage in stages)
@@ -193,7 +193,7 @@ def _judged(
     if (ends.most is None or beside.most is None) and verdict != "does-not-fit":
         why = f"{'; '.join(taken)}: at least {low / GIB:.1f} GiB"
         return MemoryEstimate(budget=available, unknown=(why,), taken=taken)
-    reasons = () if available is not None else (Reason("the device is not known", Needed.DEVICE),)
+    reasons = () if available is not None else (Reason("the device is unknown", Needed.DEVICE),)
     found = MemoryEstimate(stages, verdict, available, reasons, device_need.outside(numbers, cluster), taken)
     return found if beside.bound else replace(found, verdict=_no_bound(verdict), supposed=True)
 
@@ -201,7 +201,7 @@ def _judged(
 def _open(numbers: Shape) -> tuple[str, ...]:
     """The reasons why activations are a range."""
     why = numbers.open or (SWAPPED if numbers.doubtful else "")
-    return (f"{why} is not known",) if why else ()
+    return (f"{why} is unknown",) if why else ()
 
 
 def _most(ends: Ranged, beside: Gap, architecture: int) -> Shape:
@@ -241,7 +241,7 @@ def _inference(plan: Plan, cluster: Cluster, available: float | None) -> MemoryE
     numbers = shape(plan, cluster.device.architecture if cluster.device else plan.architecture)
     cached = cached_tokens(plan)
     if cached is None:
-        raise Missing("the size of the key-value cache is not known")
+        raise Missing("the size of the key-value cache is unknown")
     stages = tuple(inference_stage(numbers, rank, cluster, cached) for rank in range(numbers.pipeline))
     return _judged(plan, Ranged(plan, plan, ()), _NO_GAP, numbers, stages, cluster)
 
@@ -267,7 +267,7 @@ def _with_gap(dynamic: list[Term], steady: list[Term], beside: Gap) -> list[Term
     more = ((beside.most or 1.0) - 1) * alive + (beside.whole - 1) * (alive + held)
     recorded = (beside.recorded - 1) * (alive + held)
     beyond = (
-        Term(NOT_MODELLED, 0.0, recorded, "the most that recordings have beyond", "dynamic"),
+        Term(NOT_MODELLED, 0.0, recorded, "the largest excess in recordings", "dynamic"),
         Term(NOT_MODELLED, 0.0, more, "a stated gap", "device"),
     )
     return [*terms, *(term for term in beyond if term.high > 0)]

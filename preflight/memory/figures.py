@@ -32,8 +32,8 @@ class Experts:
     shared: int
     layers: tuple[bool, ...]
     capacity: float | None
-    router_copy: int  # bytes an element of its input that the router keeps a copy of, in a wider type; 0
-    weighted_last: bool  # outputs are weighted, where they are put back in order; else activations are
+    router_copy: int  # bytes per element of the copy of its input that the router keeps in a wider type; 0 without one
+    weighted_last: bool  # whether outputs are weighted when they are put back in order; otherwise activations are
 
 
 class Streams(NamedTuple):
@@ -82,7 +82,8 @@ class Shape:
     groups: int
     head_dim: int
     gated: bool
-    gate_kept: int  # tensors of intermediate size that the gate's activation keeps besides its input and the product
+    # number of tensors of intermediate size that the gate's activation keeps besides its input and the product
+    gate_kept: int
     vocab: int
     sequence: int
     positions: int
@@ -91,23 +92,23 @@ class Shape:
     qkv_bias: bool
     norm: int  # vectors per norm: 1 RMS, 2 layer norm
     qk_norm: bool
-    post_norm: bool  # a norm behind attention and behind the MLP
+    post_norm: bool  # a norm after attention and after the MLP
     hidden_dropout: bool
     attention_dropout: bool
     attention: str
     latent: Latent | None
     experts: Experts | None
-    parts: str  # of a hybrid model: a letter a decoder layer; "" where every layer has attention and an MLP
+    parts: str  # for a hybrid model: one letter per decoder layer; "" if every layer has attention and an MLP
     mamba: Mamba | None
     mtp: int
-    streams: Streams | None  # residual streams, where there are several
-    # tensors of heads x sequence² that attention adds: a sample's in a layer in flight, that stay, a sample's that stay
+    streams: Streams | None  # residual streams, if there are several
+    # tensors of heads x sequence² that attention adds: per sample in a layer in flight; permanent; permanent per sample
     pair_bias: tuple[float, float, float] | None
-    # next to a decoder that is frozen: frozen and trained parameters, bytes that they keep for a token
+    # parts next to a frozen decoder: frozen and trained parameters, and the bytes that they keep per token
     beside: tuple[float, float, float] | None
     adapter_rank: int
-    adapters: tuple[str, ...]  # linears with a low-rank adapter; only adapters are trained then
-    gate_apart: bool  # activation of the gate and product are kept apart
+    adapters: tuple[str, ...]  # linears with a low-rank adapter; then only adapters are trained
+    gate_apart: bool  # the gate's activation and the product are kept separately
     statistics: int  # bytes the fused attention keeps per head and query
     tensor: int
     # ranks of a 2-D tensor-parallel group that share the rows of a linear; 0: tensor parallelism is not 2-D
@@ -124,28 +125,27 @@ class Shape:
     splits: int  # parts per sequence of a sequence pipeline
     micro: int
     count: int  # micro-batches per step
-    # why activations may be fewer than counted: samples that are not padded, activations that are swapped out; "" when
-    # they are not
+    # why there may be fewer activations than counted: unpadded samples, swapped activations; "" if there are not
     open: str
     frozen: float  # copies of the weights besides the trained ones
-    policy: bool  # the loss is one of reinforcement learning
-    rollout: float  # part of the device that a colocated engine takes to generate; 0: none
+    policy: bool  # the loss is a reinforcement-learning loss
+    rollout: float  # share of the device that a colocated engine uses for generation; 0: none
     asleep: bool  # the engine frees it before a training step
-    freed: tuple[str, ...]  # what of the actor is off the device while it generates
+    freed: tuple[str, ...]  # parts of the actor that are off the device during generation
     recompute: str
     method: str | None
     recompute_layers: int
-    recompute_shared: bool  # a rank's chunks share that number, dealt out layer by layer
+    recompute_shared: bool  # the chunks of a rank share that number, distributed layer by layer
     full_layers: tuple[tuple[int, ...], ...] | None
     modules: frozenset[str]
     # recomputed outputs, layers[v][s] beyond the fully recomputed
     operators: tuple[tuple[tuple[str, ...], tuple[tuple[int, ...], ...]], ...]
-    repeated: tuple[tuple[str, tuple[tuple[int, ...], ...]], ...]  # matrix work of these operators, likewise
+    repeated: tuple[tuple[str, tuple[tuple[int, ...], ...]], ...]  # the same for matrix work of these operators
     doubtful: frozenset[str]  # kept outputs of which some may be gone at the peak
     parameter_bytes: float
     gradient_bytes: int
     master_bytes: int
-    state_bytes: float  # of a moment, on average
+    state_bytes: float  # bytes of an optimizer moment, on average
     fp16: bool
     fp8: bool
     fp8_recipe: str
@@ -158,17 +158,19 @@ class Shape:
     expert_shards: int
     offload: float
     owned: str  # states of a whole parameter are on one rank: "" no, "all", "either" (tables, too, in older versions)
-    swapped: int  # parts in which states on the host visit the device during a step; 0: they stay on the device
-    in_place: bool  # Adam is known to make no copy of a parameter
-    fsdp: str  # whose units are layers, whole while they are at work: "megatron-fsdp", "torch-fsdp2" …; "" without
-    whole_after_forward: bool  # fully sharded weights stay whole from the forward to the backward pass
+    # number of parts in which states on the host are copied to the device during a step; 0: they stay on the device
+    swapped: int
+    in_place: bool  # Adam certainly makes no copy of a parameter
+    # kind of sharding by layer, each unsharded while it is in use: "megatron-fsdp", "torch-fsdp2" …; "" without
+    fsdp: str
+    whole_after_forward: bool  # fully sharded weights stay unsharded from the forward to the backward pass
     double_buffer: bool  # two buffers for such a unit's gradients
     cross_entropy: str
-    capped: bool  # logits pass a tanh
+    capped: bool  # logits pass through a tanh
     kernels: str
     gradient_fusion: bool
     loader_mask: bool
-    deferred: int  # micro-batches whose output-layer weight gradient is put off
+    deferred: int  # micro-batches with a deferred weight gradient of the output layer
     dispatcher: str
     grouped_gemm: bool
     architecture: int

@@ -1,4 +1,5 @@
-"""Parameters per rank: N of each pipeline stage, dense and expert weights apart because they are sharded apart.
+"""Parameters per rank: N of each pipeline stage, dense and expert weights separately because they are sharded
+separately.
 
 Source: the layers as Megatron-LM d98e8a6 builds them (megatron/core/transformer, megatron/core/models/gpt).
 """
@@ -19,7 +20,7 @@ class Parameters(NamedTuple):
     embedding: float
     output: float
     adapter: float = 0.0
-    frozen: bool = False  # adapters, or the parts next to the decoder, are all that is trained
+    frozen: bool = False  # only adapters, or the parts next to the decoder, are trained
     expert_adapter: float = 0.0
 
     @property
@@ -40,7 +41,8 @@ class Parameters(NamedTuple):
 
 
 def attention(s: Shape) -> float:
-    """h(a + 2g)d/t + a·d·h/t, biases, query-key norms; latent: down projections whole, up projections divided by t."""
+    """h(a + 2g)d/t + a·d·h/t, biases, query-key norms; latent: down projections are whole, up projections are divided
+    by t."""
     h, t = s.hidden, s.tensor
     if s.latent is None:
         groups = max(s.groups / t, 1)
@@ -67,7 +69,8 @@ def mlp(s: Shape, ffn: int, tensor: int) -> float:
 
 
 def norms(s: Shape) -> float:
-    """Two norms of h, four with norms behind (twice that for layer norm), and connections of residual streams."""
+    """Two norms of h, four with norms after the parts (twice that for layer norm), and connections of residual
+    streams."""
     return (4 if s.post_norm else 2) * s.hidden * s.norm + activations.parameters(s)
 
 

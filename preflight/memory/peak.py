@@ -30,8 +30,8 @@ def _torch(s: Shape, rank: int, layer: float) -> Term:
     """PyTorch's FSDP2 around each layer, the embedding and the output layer (Megatron-LM core_v0.19.0,
     torch_fully_sharded_data_parallel.py:67-72): at least one layer is unsharded. At most there are in addition the flat
     buffer for gathering the next one, its own gradient, and the gradient of the previous part, which is being scattered
-    (PyTorch 002a76f, distributed/fsdp/_fully_shard/_fsdp_param_group.py, wait_for_unshard and post_backward). Where
-    nothing is sharded again after the forward pass, all weights are whole when the backward pass begins."""
+    (PyTorch 002a76f, distributed/fsdp/_fully_shard/_fsdp_param_group.py, wait_for_unshard and post_backward). If
+    nothing is resharded after the forward pass, all weights are unsharded when the backward pass begins."""
     n = parameters.stage(s, rank)
     w, g, table = s.parameter_bytes, s.gradient_bytes, n.output
     if s.kernels == TORCH_NPU:
@@ -53,7 +53,7 @@ def _root_whole(w: float, g: float, layer: float, table: float) -> Term:
     gradient (v2.3.0_core_r0.12.1, torch_fully_sharded_data_parallel_adaptor.py, sub_modules_to_wrap); gradients are
     scattered in fp32 (MindSpeed-LLM v2.3.0, configs/FSDP2, reduce_dtype)."""
     most = w * ((2 + AHEAD) * layer + table) + g * (layer + table) + 4 * layer
-    return _gathered(w * (layer + table), most, "layers fetched ahead, the output layer, gradients")
+    return _gathered(w * (layer + table), most, "prefetched layers, the output layer, gradients")
 
 
 def _gathered(least: float, most: float, formula: str) -> Term:
@@ -70,7 +70,7 @@ def logits_bytes(s: Shape) -> float:
 
 
 def loss_bytes(s: Shape) -> float:
-    """bf16 logits and what the loss keeps in fp32, bytes a logit: unfused 6, with a copy 10, fused natively 10, by
+    """bf16 logits and what the loss keeps in fp32, bytes per logit: unfused 6, with a copy 10, fused natively 10, by
     Transformer Engine 2; a tanh before it 2."""
     return (PER_LOGIT.get(s.cross_entropy, 6) + (2 if s.capped else 0)) * logits_bytes(s)
 
@@ -211,7 +211,7 @@ def _layer_backward(s: Shape, routed: bool, part: str) -> float:
 
 
 def _mamba_backward(s: Shape) -> float:
-    """Gradients of the scan's input and output, the convolution made again, and fp32 states of each 128 tokens with
+    """Gradients of the scan's input and output, the recomputed convolution, and fp32 states of each 128 tokens with
     their gradients (state-spaces/mamba v2.2, ops/triton/ssd_combined.py, _mamba_chunk_scan_combined_bwd)."""
     assert s.mamba is not None
     m = s.mamba
@@ -282,7 +282,7 @@ def fallback_terms(s: Shape, rank: int) -> list[Term]:
     )
     size = alive * activations.scores(s)
     return (
-        [Term("scores, should attention not be fused", 0.0, size, "layers in flight x scores", "device")]
+        [Term("attention scores, if attention is not fused", 0.0, size, "layers in flight x scores", "device")]
         if size
         else []
     )

@@ -11,7 +11,8 @@ from preflight.source.record import NamedTuple, replace
 from preflight.source.word import Reason, needed
 
 BYTES = {"fp32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "int8": 1, "nf4": 0.5625, "none": 0}
-"""Of a number. NF4: 4 bits, and an fp32 scale for each 64 (Dettmers et al. 2023, arXiv 2305.14314)."""
+"""Bytes per element of a number type. NF4: 4 bits, and an fp32 scale for each 64 (Dettmers et al. 2023, arXiv
+2305.14314)."""
 
 
 class Missing(Exception):
@@ -160,7 +161,7 @@ def open_names(values: Mapping[str, Value]) -> tuple[str, ...]:
 def not_known(name: str, value: Value) -> str:
     """The statement that a value is unknown, and why."""
     words, why = {**_REQUIRED, **_DECIDING, **_OF_EXPERTS}[name], value.because
-    said = f"the {words} {'are' if words in _PLURAL else 'is'} not known"
+    said = f"the {words} {'are' if words in _PLURAL else 'is'} unknown"
     return said if not why or why == said else Reason(f"{said} ({why})", needed(why))
 
 
@@ -180,7 +181,7 @@ def _sizes(values: Mapping[str, Value]) -> None:
     if _raw(values, "precision.parameters") not in BYTES or any(
         _raw(values, f"precision.{name}") not in (None, *BYTES) for name in ("gradients", "master", "states", "second")
     ):
-        raise Missing("a precision is none that is known")
+        raise Missing("a precision is unknown")
 
 
 def _stages(values: Mapping[str, Value]) -> None:

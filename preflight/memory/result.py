@@ -1,4 +1,4 @@
-"""The values of an estimate of memory, and the parts that it has no term for."""
+"""The values of a memory estimate, and the parts without a term."""
 
 from __future__ import annotations
 
@@ -111,9 +111,9 @@ _NOTHING: Mapping[str, object] = MappingProxyType({})
 
 
 class Gap(NamedTuple):
-    """least, most: factors of the activations. whole: of everything allocated, at most. freed: outputs of which none
-    may be there. steady: factor of what stays between steps, at least. recorded: factor of everything allocated up to
-    which recordings go. bound: whether the low end is one; not where the model may be another."""
+    """least, most: factors of the activations. whole: of everything allocated, at most. freed: outputs that may be
+    absent. steady: the minimum factor of memory that stays between steps. recorded: the largest factor of all allocated
+    memory in recordings. bound: whether the low end is a bound; it is not if the model may be a different one."""
 
     least: float = 1.0
     most: float | None = 1.0
@@ -135,19 +135,20 @@ _EXPERTS = ("dispatched tokens", "fc1 output", "activation output", "gate activa
 _FROZEN = {"optimizer.name": "lomo", "precision.gradients": "none", "precision.master": None}
 
 GAPS: dict[Unmodelled, Gap] = {
-    # they are on the host while other layers are at work, all or none of them
+    # all or none of them are on the host while other layers run
     Unmodelled.OFFLOADED_ACTIVATIONS: Gap(least=0.0),
-    # what layers keep is in a pool of the graphs', which replay does not count as allocated and nothing else may use:
-    # the device has it anyway, and buffers that graphs read and write too. One run of a pair, alike but for
-    # graphs, peaks at 119.8 GiB, the other at 85.9 (Megatron-Bridge 067f987, nemo-mbridge-memory-snapshot-analysis)
+    # the memory that layers keep is in a pool of the graphs, which a replay does not count as allocated and nothing
+    # else can use: the device needs it nevertheless, and the buffers that graphs read and write too. Of two runs that
+    # differ only in graphs, one peaks at 119.8 GiB, the other at 85.9 (Megatron-Bridge 067f987,
+    # nemo-mbridge-memory-snapshot-analysis)
     Unmodelled.CUDA_GRAPHS: Gap(whole=1.4),
     # 1.5 to 2 times the peak (Megatron-Bridge 067f987, nemo-mbridge-perf-cuda-graphs, pitfall 4)
     Unmodelled.WHOLE_CUDA_GRAPH: Gap(whole=2.0),
-    # a bias of the size of the scores, or scores that no fused kernel keeps from being there
+    # a bias of the size of the scores, or scores that exist because no fused kernel is used
     Unmodelled.ALIBI: Gap(high={"model.attention": "unfused-fp32"}),
     # other operators instead of attention's: its outputs may be absent, and an indexer's may be added
     Unmodelled.OTHER_ATTENTION: Gap(freed=_ATTENTION, most=2.0, steady=0.8, whole=1.1),
-    # latent attention stays as it is, with an additional indexer: q·n·d + h(d + n) weights where there is one, < 3 %
+    # latent attention stays as it is, with an additional indexer: q·n·d + h(d + n) weights if it exists, < 3 %
     # of a layer; a recording of GLM-5.2 with ten layers (MindSpeed-LLM, pretrain_glm52_tp1pp2ep1_dsa_share_index) has
     # 0.7 % more after the step than the model without
     Unmodelled.LATENT_ATTENTION_INDEXER: Gap(freed=_ATTENTION, most=2.0, whole=1.03),
@@ -155,20 +156,20 @@ GAPS: dict[Unmodelled, Gap] = {
     # experts of the latent size; without them in the low end
     Unmodelled.LATENT_EXPERTS: Gap(low={"model.experts": 0}),
     # MindSpeed's --fsdp2-config-path, which is not read, may recompute layers, move weights and states to the host and
-    # share them over fewer ranks; it is taken not to
+    # share them over fewer ranks; it is assumed not to
     Unmodelled.FSDP2_BY_FILE: Gap(least=0.0, low={"optimizer.offload": 1.0}, bound=False),
     # recordings need 7 to 35 % more
     Unmodelled.FP8_WITH_FSDP: Gap(recorded=1.35),
     # 4 bits where 8-bit training has 8, with scales; copies of weights in addition
     Unmodelled.FP4: Gap(least=0.5, most=1.25, whole=1.1),
-    # states are in memory that the host lends
+    # states are in memory provided by the host
     Unmodelled.VIRTUAL_OPTIMIZER: Gap(low={"optimizer.offload": 1.0}),
     Unmodelled.LOW_PRECISION_OPTIMIZER: Gap(low={"optimizer.offload": 1.0}, steady=0.7),
     # weights, gradients and states divided over all ranks, or over fewer
     Unmodelled.LAYERZERO: Gap(
         low={"optimizer.zero": 3, "optimizer.shards": 1 << 20, "optimizer.expert_shards": 1 << 20}
     ),
-    # no states at all, to half as many again as Adam's
+    # from no states at all to 1.5 times those of Adam
     Unmodelled.OTHER_OPTIMIZER: Gap(low={"optimizer.name": "lomo"}, high={"optimizer.name": "adam"}, whole=1.5),
     Unmodelled.OTHER_ADAPTERS: Gap(low={"model.lora_targets": ("query",)}, high={"model.lora_targets": ()}),
     # layers of one operator each instead of attention and an MLP: a Mamba layer (d_inner = 2 h) has 6 h² weights and
@@ -176,26 +177,26 @@ GAPS: dict[Unmodelled, Gap] = {
     Unmodelled.HYBRID_MODEL: Gap(least=0.2, most=1.1, steady=0.2),
     # a separate head and pooler in addition to the layers, and scores of padded samples
     Unmodelled.ENCODER_ALONE: Gap(most=1.2, whole=1.1),
-    # a decoder as deep again, with attention to the encoder in each layer: 4/3 of the encoder's weights
+    # a decoder of the same depth, with attention to the encoder in each layer: 4/3 of the encoder's weights
     Unmodelled.ENCODER_AND_A_DECODER: Gap(most=2.5, whole=2.6),
-    # four streams add to what a layer keeps: to 34·S·h 20 in Megatron-LM, 52 in MindSpeed-LLM unfused (streams.py); a
-    # recomputed layer keeps four inputs
+    # four streams add to the memory that a layer keeps: to 34·S·h they add 20 in Megatron-LM, 52 in MindSpeed-LLM
+    # unfused (streams.py); a recomputed layer keeps four inputs
     Unmodelled.HYPER_CONNECTIONS: Gap(most=4.0, whole=1.1),
-    # a search may divide any operator over any of the devices of a stage, or leave it whole
+    # a search may split any operator over any of the devices of a stage, or leave it whole
     Unmodelled.SHARDING_THAT_IS_SEARCHED: Gap(bound=False),
     # parts of the model may be frozen, others are added
     Unmodelled.OWN_ENTRY_SCRIPT: Gap(least=0.0, whole=1.25, low=_FROZEN, bound=False),
     # additional encoders, of a fifth of its weights at most (InternViT-6B with 34B and 72B)
     Unmodelled.FROZEN_LANGUAGE_MODEL: Gap(least=0.0, whole=1.3, low=_FROZEN, high=_FROZEN, bound=False),
-    # further networks besides the one that the options describe
+    # additional networks besides the one that the options describe
     Unmodelled.REINFORCEMENT_LEARNING: Gap(most=None),
-    # an optimizer and activations in addition, of a size that nothing here states
+    # an additional optimizer and activations of unknown size
     Unmodelled.CRITIC: Gap(most=None),
-    # 0.5 to 6 billion parameters that need 2 bytes each while they are frozen, and what images keep
+    # 0.5 to 6 billion parameters, which need 2 bytes each while they are frozen, and activations of images
     Unmodelled.ENCODERS_BESIDE: Gap(most=1.3, whole=1.15),
-    # a mask and a copy of the input of each linear with an adapter, 1 of the 2 bytes more that the input has
+    # a mask and a copy of the input of each linear with an adapter: 1 byte more for the 2 bytes of the input
     Unmodelled.DROPOUT_BEFORE_ADAPTERS: Gap(most=1.5),
-    # what they are is not known: none of them, or nearly all
+    # unknown features: from none of them to nearly all
     Unmodelled.FROZEN_PARAMETERS: Gap(least=0.0, low=_FROZEN),
     Unmodelled.RETRIEVAL: Gap(most=1.5, whole=1.5),
     Unmodelled.SEVERAL_ENCODERS: Gap(most=None),
@@ -205,7 +206,7 @@ GAPS: dict[Unmodelled, Gap] = {
 
 
 def gap(features: Iterable[Unmodelled]) -> Gap | None:
-    """The gap of all features together; None if one of them has none."""
+    """The gap of all features together; None if one of them has no stated gap."""
     found = Gap()
     for name in features:
         one = GAPS.get(name)

@@ -12,7 +12,7 @@ from preflight.source.hints import Any
 
 __all__ = ["CUDA", "TORCH_NPU", "Experts", "Latent", "Mamba", "Missing", "Shape", "shape"]
 
-SWAPPED = "how much of the activations is swapped out or made again"
+SWAPPED = "the share of activations that is swapped out or recomputed"
 Get = Callable[..., Any]
 
 
@@ -185,7 +185,7 @@ def _latent(get: Any) -> Latent | None:
         return None
     kv_rank, nope, rope, v = (get(f"model.{name}") for name in ("kv_lora_rank", "qk_nope_dim", "qk_rope_dim", "v_dim"))
     if None in (kv_rank, nope, rope, v):
-        raise Missing("a dimension of the latent attention is not known")
+        raise Missing("a dimension of the latent attention is unknown")
     return Latent(
         q_rank=get("model.q_lora_rank"),
         kv_rank=kv_rank,
@@ -210,10 +210,10 @@ def _hybrid(get: Get, layers: int) -> dict[str, Any]:
     if parts and len(parts) != layers:
         raise Missing("the layers per stage do not cover the pattern of the hybrid model")
     if "E" in parts and not get("model.experts", 0):
-        raise Missing("the number of experts is not known")
+        raise Missing("the number of experts is unknown")
     sizes = get("model.mamba")
     if "M" in parts and (sizes is None or not all(isinstance(n, int) and 0 < n <= MOST for n in sizes)):
-        raise Missing("the sizes of the Mamba layers are not known")
+        raise Missing("the sizes of the Mamba layers are unknown")
     return {"parts": parts, "mamba": Mamba(*sizes) if "M" in parts else None}
 
 
@@ -223,7 +223,7 @@ def _experts(get: Any, layers: int) -> Experts | None:
         return None
     ffn = get("model.expert_ffn", get("model.ffn"))
     if ffn is None:
-        raise Missing("the experts' intermediate size is not known")
+        raise Missing("the experts' intermediate size is unknown")
     return Experts(
         count=count,
         top_k=get("model.top_k", 2),

@@ -111,7 +111,8 @@ def at_step(s: Shape, n: Parameters) -> float:
     """The temporary memory of the optimizer step. States on the host are copied to the device in parts, none smaller
     than a rank's shard of a parameter (MindSpeed, swap_optimizer.py:609-622). Moments of 16 bits are widened for the
     update, one parameter at a time (MindSpeed-LLM's O2AdamW, adamw.py:26-55). MindSpeed before 2025-04-22 (cbe4363)
-    updates a parameter out of place: an fp32 copy of it; a later one in place, which only the release shows apart."""
+    updates a parameter out of place: an fp32 copy of it; later versions in place; only the release distinguishes
+    them."""
     n = n.trained
     if s.swapped:
         return (s.master_bytes + states_per_parameter(s)) * max(sharded(s, n, 1) / s.swapped, piece(s, n))
@@ -148,7 +149,7 @@ BLACKWELL = 10
 
 
 def terms(s: Shape, rank: int, n: Parameters) -> list[Term]:
-    """The existing ones."""
+    """Those that exist."""
     work, (least, most), bias = fixed(s), caches(s, n), activations.stays(s)
     found = (
         Term("workspaces", work, work, "Transformer Engine, cuBLAS", "steady"),
@@ -184,7 +185,7 @@ def grid_buffer(s: Shape) -> float:
 
 def caches(s: Shape, n: Parameters) -> tuple[float, float]:
     """FP8 compute: a copy of each linear weight unless weights are FP8 themselves, and one transposed: the matrix units
-    before Blackwell multiply rows by rows alone, and recipes that scale blocks scale rows and columns apart
+    before Blackwell only multiply rows by rows, and recipes that scale blocks scale rows and columns separately
     (Transformer Engine 2.17, pytorch/tensor/utils.py:936, module/linear.py:405-432); older versions transpose FP8
     weights each time. MXFP8 weights are gathered in 16 bits."""
     if not s.fp8:

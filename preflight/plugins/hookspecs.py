@@ -1,4 +1,4 @@
-"""The four hooks. Each is called once at start, takes no arguments and returns values;
+"""The four hooks. Each is called once at start-up, takes no arguments and returns values;
 preflight's own loop does the rest."""
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def preflight_rules() -> Sequence[Checkable | RulePack]:  # type: ignore[empty-b
 
 @hookspec
 def preflight_dialects() -> Sequence[Dialect]:  # type: ignore[empty-body]
-    """Readers of further kinds of config."""
+    """Readers of additional kinds of config."""
 
 
 @hookspec
@@ -36,4 +36,4 @@ def preflight_devices() -> Sequence[Device]:  # type: ignore[empty-body]
 @hookspec
 def preflight_reporters() -> Sequence[tuple[str, str]]:  # type: ignore[empty-body]
     """Output formats: name and "module:function";
-    the function takes a Report and a Look and gives the text to write."""
+    the function takes a Report and a Look and returns the text to write."""

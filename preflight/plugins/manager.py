@@ -28,7 +28,7 @@ class EntryPoint(NamedTuple):
 
 def entry_points(group: str) -> list[EntryPoint]:
     """Every entry point of a group, sorted by distribution and name;
-    the first of two with one name on the path holds."""
+    the first of two with the same name on the path applies."""
     found: dict[tuple[str, str], EntryPoint] = {}
     for point in _listed(group) if _foreign() else _scanned(group):
         found.setdefault((point.distribution, point.name), point)
@@ -97,14 +97,14 @@ OWN = "preflight.plugins.builtin"
 
 
 class PluginError(Exception):
-    """A plugin failed: names which distribution, version and entry point, and how."""
+    """A plugin failed: the message gives the distribution, the version, the entry point and the error."""
 
 
 class Plugins:
-    """Everything the plugins registered. Build one with `load()`, or from a list of plugin objects in tests."""
+    """Everything that the plugins registered. Build one with `load()`, or from a list of plugin objects in tests."""
 
     def __init__(self, hook: Any) -> None:
-        """hook: has a function per hook that gives the results of every plugin, the last registered first."""
+        """hook: has a function per hook that returns the results of every plugin, the last registered first."""
         self._hook = hook
         self._table: RuleTable | None = None
         self._dialects: tuple[Dialect, ...] | None = None
@@ -129,7 +129,7 @@ class Plugins:
         return self._table
 
     def rules(self, frameworks: Iterable[str] | None = None) -> tuple[Checkable, ...]:
-        """Rules for runs in which these frameworks take part (None: all rules there are), sorted by id."""
+        """Rules for runs in which these frameworks take part (None: all rules), sorted by id."""
         try:
             return self.table.rules(frameworks)
         except RuleTableError as error:
@@ -206,7 +206,7 @@ class _Alone:
 
 
 def mark(plugin: object) -> None:
-    """Mark preflight's own functions as hooks, which they are by name: their modules load without pluggy."""
+    """Mark preflight's own functions as hooks by their names, so that their modules load without pluggy."""
     from preflight.plugins.hookspecs import hookimpl
 
     for name in dir(plugin):

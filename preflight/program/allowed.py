@@ -82,7 +82,7 @@ def _exports() -> dict[str, dict[str, Any]]:
 
 
 MODULES: dict[str, dict[str, Any]] = _exports()
-"""Module of the standard library → what the program may take from it."""
+"""Module of the standard library → the names that the program may use."""
 BUILTINS: dict[str, Any] = {
     **{name: getattr(builtins, name) for name in _BUILTINS.split()},
     **{
@@ -95,7 +95,7 @@ BUILTINS: dict[str, Any] = {
 CALLABLE: frozenset[int] = frozenset(
     id(value) for names in (*MODULES.values(), BUILTINS) for value in names.values() if callable(value)
 ) - {id(one) for one in (builtins.open, builtins.exec, builtins.compile, builtins.__import__, builtins.input)}
-"""What may be called, by identity."""
+"""Functions that may be called, by identity."""
 
 
 def _public(kind: type, without: str = "") -> frozenset[str]:

@@ -16,7 +16,7 @@ LENGTH = 20_000
 """Numbers in one array."""
 DEEPEST = 4
 SIZED = frozenset("ones zeros full eye identity arange linspace tile repeat outer broadcast_to pad".split())
-"""Functions whose result may be much larger than what they are given."""
+"""Functions whose result may be much larger than their arguments."""
 FUNCTIONS = SIZED | frozenset(
     """abs all any argmax argmin array array_equal array_split asarray atleast_1d ceil clip concatenate cos cumprod
     cumsum delete diff equal exp expand_dims flip floor full_like hstack insert isin log max maximum mean min minimum
@@ -31,7 +31,7 @@ READ = frozenset(
 )
 """Attributes and methods that the program may use."""
 NOT_SURE = (OverflowError, DeprecationWarning)
-"""What some releases of numpy raise and others do not."""
+"""Exceptions that only some releases of numpy raise."""
 MODULE = "numpy"
 KIND = "numpy.ndarray"
 

@@ -39,7 +39,7 @@ NOTHING = Builtin("nothing", lambda *given, **named: None)
 HOOKS = frozenset(("__init__", "__post_init__", "__init_subclass__", "__setattr__", "__set_name__"))
 
 ENDING = ("nn.Cell", "nn.Module", "nn.cell.Cell")
-"""Classes outside the program whose __init__ goes on to no other class."""
+"""Classes outside the program with an __init__ that calls no other class."""
 
 
 class Attributes(Imports):
@@ -138,7 +138,7 @@ class Attributes(Imports):
     """Attributes that no class outside the program has."""
 
     inherited_values: dict[str, Callable[[Object], Value]]
-    """Attributes that classes outside the program give their objects, and what they hold."""
+    """Attributes that classes outside the program set on their objects, and their values."""
 
     def content_methods(self, data: Value) -> dict[str, Builtin]:
         """The methods behind the operations of a dict or list."""

@@ -56,9 +56,9 @@ class Calls(Specials):
     """Calls functions, methods and classes."""
 
     overrides: dict[str, Override]
-    """Functions of the program whose answer depends on the machine only, by dotted name."""
+    """Functions of the program with results that depend only on the machine, by dotted name."""
     hooks: dict[str, Hook]
-    """What is to happen around functions of the program, by dotted name."""
+    """Actions around functions of the program, by dotted name."""
 
     entered: set[str]
     """Functions that were run, as "file:dotted name"."""
@@ -103,11 +103,11 @@ class Calls(Specials):
         return result
 
     _passed: tuple[list[tuple[str, ...]], dict[str, tuple[str, ...]]] = ([], {})
-    """Which arguments of the command line the arguments of the call that is made were made from."""
+    """The command-line arguments from which the arguments of the present call were derived."""
 
     lazy_calls: frozenset[str] = frozenset()
-    """Methods whose arguments are handed over without loading the modules that they come from, by dotted name: those of
-    classes that derive from theirs count, too."""
+    """Methods that receive their arguments without loading the modules of these, by dotted name, including those of
+    derived classes."""
 
     def _is_lazy(self, function: Function) -> bool:
         lineage = function.owner.lineage if function.owner is not None else ()
@@ -169,7 +169,7 @@ class Calls(Specials):
         except TypeError as error:
             if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
                 raise  # it was called, and failed
-            return self.lost(f"a call of {function.name} with other arguments than it takes")
+            return self.lost(f"a call of {function.name} with arguments that it does not accept")
 
     def _call_unknown(self, function: Unknown) -> Value:
         own = [gap for gap in function.gaps if not gap.endswith("()")]
@@ -242,7 +242,7 @@ class Calls(Specials):
         if function.active > AGAIN and any(isinstance(one, Unknown) for one in arguments):
             return self.lost(f"{function.name}() calling itself with something unknown")
         if self.depth >= self.budget.depth:
-            raise Exhausted(f"more than {self.budget.depth} calls within one another")
+            raise Exhausted(f"more than {self.budget.depth} nested calls")
         shape = function.node[4] if function.node[0] == "FunctionDef" else function.node[3]
         names = self._parameters(function, shape, arguments, dict(keywords))
         scope = Scope(names, function.scope, function.scope.module, "function", function.qualified)
@@ -384,7 +384,7 @@ class Calls(Specials):
                 made.data.update(content) if isinstance(content, dict) else made.data.extend(content)
 
     def fill_fields(self, target: Object, cls: Class, arguments: list[Value], keywords: Names) -> None:
-        """What the __init__ of a dataclass does."""
+        """Implements the __init__ of a dataclass."""
         fields = cls.fields or {}
         accepted = [name for name, field in fields.items() if field.init]
         given: Names = {

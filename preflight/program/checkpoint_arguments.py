@@ -19,7 +19,7 @@ CHECKPOINT = "checkpoint"
 
 
 def take_from_checkpoint(run: Interpreter, args: Value, find: Callable[[str, str], Value]) -> bool:
-    """Run the program's own function that takes arguments from a checkpoint, if the command asks for it.
+    """Run the program's own function that takes arguments from a checkpoint, if the command requests it.
 
     find: looks up a function of a module. False, and without effect, if the function cannot be read to its end.
     """

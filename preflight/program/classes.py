@@ -144,7 +144,7 @@ class Classes(Calls):
         cls.fields = fields
 
     kept: list[Any]
-    """What is known by its identity stays alive."""
+    """Keeps objects alive that are known by their identity."""
 
     def _field(self, default: Value) -> Any:
         made: Any = dataclasses.field()

@@ -90,7 +90,7 @@ class Engine:
         self.walked: list[Function] = []
         """Functions that were walked for this command and need not be walked again."""
         self.lasting: dict[int, tuple[Value, Unknown]] = {}
-        """What stays blurred between the commands that are judged."""
+        """State that stays unknown between the checked commands."""
         self.entered: set[str] = set()
 
     # bounds
@@ -123,7 +123,7 @@ class Engine:
         """An exception at the statement that runs now."""
         return Raised(error, self.place(), sure=sure, reads=self.condition())
 
-    # what a condition reads
+    # names that a condition reads
 
     def condition(self, since: int | None = None) -> tuple[str, ...]:
         """The arguments read since a mark in this condition, then those of the enclosing conditions."""
@@ -197,7 +197,7 @@ class Engine:
     def explore(self, run: Callable[[], Done | None], cause: Unknown) -> Side:
         """Run one possible path, and undo its writes."""
         if len(self.journals) > self.budget.forks:
-            raise Exhausted(f"more than {self.budget.forks} paths within one another")
+            raise Exhausted(f"more than {self.budget.forks} nested paths")
         journal: Journal = {}
         self.journals.append(journal)
         self.causes.append(cause)
@@ -238,7 +238,7 @@ class Engine:
 
     @staticmethod
     def revert(journal: Journal) -> None:
-        """Put back what was there before, without the written values."""
+        """Restore the previous values, without the written ones."""
         for container, name, before in reversed(journal.values()):
             if name is MISSING:
                 _fill(container, before)
@@ -292,7 +292,7 @@ class Engine:
         gaps = cause.gaps.union(*(one.gaps for one in self.causes))
         self.notes.append(Note(raised, Unknown(facts, gaps), self.stage))
 
-    # what the other parts provide
+    # names that the other parts provide
 
     def evaluate(self, node: Node, scope: Scope) -> Value:
         """The value of an expression."""

@@ -216,10 +216,10 @@ class Expressions(Operators):
             parts.append(part if isinstance(part, str) else "?")
             if isinstance(part, Unknown) and not self.rendering:
                 return part
-        return "".join(parts) if sum(map(len, parts)) < 1_000_000 else self.gap("a text that is too long")
+        return "".join(parts) if sum(map(len, parts)) < 1_000_000 else self.gap("a string that is too long")
 
     rendering = 0
-    """Whether a message is made, in which what is unknown may be left out."""
+    """Whether a message is being created; unknown parts may be omitted in it."""
 
     def _formatted(self, node: Node, scope: Scope) -> str | Unknown:
         value = self.evaluate(node[3], scope)

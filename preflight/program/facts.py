@@ -19,7 +19,7 @@ ALWAYS = frozenset(("torch", "numpy", "packaging", "typing-extensions", "setupto
 WITH_ENGINE = frozenset(("einops", "onnx", "onnxscript"))
 """Packages that Transformer Engine installs with it since 2.5 (build_tools/pytorch.py, install_requirements)."""
 DISTRIBUTIONS = {"yaml": "pyyaml", "nvidia-resiliency-ext": "nvidia-resiliency-ext", "te": "transformer-engine"}
-"""Packages whose import name is not the one that they are installed under; others differ in - and _ only."""
+"""Packages with an import name that differs from the installed name; others differ in - and _ only."""
 ALIASES = {
     "torch.half": "torch.float16",
     "torch.float": "torch.float32",
@@ -36,7 +36,7 @@ MODULES = {
     "mindspore.common.parameter": "mindspore",
     "mindspore.nn.cell": "mindspore.nn",
 }
-"""Modules whose names are those of another one."""
+"""Modules with the same names as another one."""
 PATHS: dict[str, Callable[..., Any]] = {
     f"os.path.{name}": getattr(posixpath, name)
     for name in ("join", "basename", "dirname", "splitext", "normpath", "isabs", "split", "commonprefix")
@@ -45,12 +45,12 @@ FOLDERS = frozenset(f"os.path.{name}" for name in ("exists", "isfile", "isdir", 
 PACKAGE = "package"
 """How the fact begins that is asked for whether a package is installed."""
 FILES = "folder contents"
-"""The fact that is asked for what is at a path: the paths of a run are those of the machine where it starts."""
+"""The fact that is queried for the contents of a path: the paths of a run belong to the machine on which it starts."""
 LISTS = frozenset(("os.listdir", "os.scandir", "os.walk", "os.access", "os.stat", "glob.glob", "glob.iglob"))
 SILENT = ("logging.", "warnings.", "atexit.", "gc.", "signal.", "faulthandler.")
-"""Modules whose functions change nothing that a check reads."""
+"""Modules with functions that do not change anything that a check reads."""
 OTHER_DEVICES = ("npu", "musa", "txda", "gcu", "xpu", "mlu", "hpu")
-"""What other vendors call their devices: torch.npu, torch_npu. Where a capability of CUDA is stated, there are none."""
+"""The names of other vendors' devices: torch.npu, torch_npu. If a CUDA capability is stated, these do not exist."""
 DEVICE_NAMES = tuple(f"{owner}.get_device_name" for owner in ("torch_npu.npu", "torch.npu", "torch.cuda"))
 TOOLS = ("nvidia-smi", "-smi")
 """Programs that show devices: that of CUDA, and how the others end."""
@@ -327,7 +327,7 @@ class Size(int):
 
 
 class Environment(dict[str, Value]):
-    """The variables of the environment. asked: those that units read, while one runs. open: how often they read the
+    """The variables of the environment. asked: those that units read while one runs. open: how often they read the
     number of processes and have not made it the default of an option, which is set again for each command."""
 
     asked: set[str] | None = None

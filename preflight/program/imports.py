@@ -46,7 +46,7 @@ class Imports(Units):
         return self.run_module(name, found)
 
     runs_packages = False
-    """Whether the packages around a module run first, as Python has it: they may register what is asked for later."""
+    """Whether the packages around a module run first, as in Python: they may register names that are needed later."""
 
     def run_module(self, name: str, found: Found) -> Module:
         """Run the body of a file."""
@@ -75,9 +75,9 @@ class Imports(Units):
         return module
 
     loading: list[str]
-    """Modules whose bodies run now."""
+    """Modules with bodies that are running."""
     loaded: Callable[[Module], None]
-    """What is to happen when a module is there."""
+    """Actions to run when a module is loaded."""
 
     def imported(self, module: str, name: str) -> Value:
         """The result of `from module import name`."""

@@ -249,7 +249,8 @@ _SPECIAL: dict[type, Any] = {
 
 
 PARSES = re.compile(r"parser|group|arg|option|register|flag|^def$", re.IGNORECASE)
-"""What names of parsers, of their groups and of what adds to them have in them; the body of a function may add, too."""
+"""Parts of the names of parsers, of their groups and of functions that extend them; the body of a function may also add
+options."""
 
 
 def reaches_parser(body: tuple[Node, ...], values: Mapping[str, Any]) -> bool:

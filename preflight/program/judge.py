@@ -164,7 +164,7 @@ class Session:
         """The verdict of the program about one command with a file of this configuration. checkpoint: values that a
         checkpoint may set are unknown."""
         if self._used and isinstance(self.driver, MindSpeed):
-            self._read()  # what patches replace depends on the command
+            self._read()  # the effect of patches depends on the command
         if not self._used and self._kept is not None:
             self._kept.restore(Facts(self.machine, env, world_size).environ, world_size, argv)
         self._used = True
@@ -279,8 +279,8 @@ def judge(
     config: Mapping[str, Any] | None = None,
     checkpoint: bool = False,
 ) -> Verdict:
-    """What a program's own parser and checks decide about the arguments that follow its name. config: what is in the
-    file that they name, for a program that reads one; checkpoint: what a checkpoint may set is unknown."""
+    """The verdict of a program's own parser and checks on the arguments that follow its name. config: the contents of
+    the file that they name, for a program that reads one; checkpoint: values that a checkpoint may set are unknown."""
     with _ONE_AT_A_TIME:
         verdict: Verdict = in_thread(
             lambda: _session(program, argv, env, world_size, machine, budget).judge(

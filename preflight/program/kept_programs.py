@@ -65,7 +65,7 @@ _LIBRARY: tuple[type, ...] = (
 _VARIABLES = (typing.ForwardRef, typing.TypeVar, typing.ParamSpec)
 _TYPING = frozenset(("typing", "types"))
 OF_ARGPARSE = "ArgumentParser.__init__.<locals>.identity"
-"""The function that argparse takes for the type of an option that states none: another one in each parser."""
+"""The function that argparse takes for the type of an option that states none: a different one in each parser."""
 
 
 class NotKept(Exception):
@@ -228,7 +228,7 @@ _STANDING: dict[Any, Any] = {
     "nothing": NOTHING,
     "no metadata": dataclasses.field().metadata,
     "identity": _identity,
-    "suppressed": argparse.SUPPRESS,  # argparse asks for it by identity
+    "suppressed": argparse.SUPPRESS,  # argparse compares it by identity
     "builtins": BUILTINS,
 }
 
@@ -276,11 +276,11 @@ def _python_function(value: Any) -> Any:
 
 
 FORM = 1
-"""Goes up with every change of what is kept."""
+"""Increases with every change of the cached data."""
 MOST_STEPS = 500_000
-"""Steps after which nothing is kept: no trainer takes a fifth of them."""
+"""Steps after which nothing is cached: no trainer needs a fifth of them."""
 LARGEST = 16 << 20
-"""Bytes kept at most."""
+"""Maximum number of cached bytes."""
 
 
 class Driver(Protocol):
@@ -319,7 +319,7 @@ class KeptState:
             return False
         try:
             whole = read(run, data)
-        except Exception:  # of another library than it was made with
+        except Exception:  # for another library than the one it was created with
             return False
         run.modules.update(whole["modules"])
         run.symbols.update(whole["symbols"])

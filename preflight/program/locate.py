@@ -209,7 +209,7 @@ class _Search:
         """Whether a script below the top finds its modules in PYTHONPATH only, of which no folder is here."""
         if os.path.dirname(entry) == self.top:
             return False
-        named = [one for one in self._named_paths(working) if one.text]  # without what it inherits
+        named = [one for one in self._named_paths(working) if one.text]  # without inherited members
         here = os.path.basename(self.top)
         return bool(named) and all(
             one.absolute and not os.path.isdir(one.text) and os.path.basename(one.text) != here for one in named

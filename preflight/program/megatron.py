@@ -220,7 +220,7 @@ class Megatron:
                     return
 
     def _by_name(self, function: Function) -> Names:
-        """Arguments of a function with the names of command-line arguments; older functions take all of them."""
+        """Arguments of a function with the names of command-line arguments; older functions take all arguments."""
         names = {**(self.run.names_of(self._args) or {}), "rank": 0, "args": self._args}
         shape: Any = function.node[4]
         return {name: names.get(name) for name in shape[0]}
@@ -242,7 +242,7 @@ class Megatron:
         run = self.run
         found = run.sources.locate(self.entry or "")
         if found is None:
-            run.unread_options.append("the script that is started")
+            run.unread_options.append("the started script")
             return {}
         kept = dict(run.overrides), dict(run.hooks), len(run.notes), dict(run.gaps)
         run.hooks.clear()
@@ -252,13 +252,13 @@ class Megatron:
         started: Names = {}
         try:
             run.run_module("__main__", found)
-            run.unread_options.append("the script that is started")
+            run.unread_options.append("the started script")
         except Started as reached:
             started = reached.keywords
         except Raised as raised:
             if raised.sure and isinstance(raised.error, ParserError) and not run.unread_options:
                 raise  # the script itself has the command parsed before it starts training
-            run.unread_options.append("the script that is started")
+            run.unread_options.append("the started script")
         finally:
             run.modules.pop("__main__", None)
             run.overrides, run.hooks = kept[0], kept[1]
@@ -286,7 +286,7 @@ class Megatron:
         if isinstance(provider, (Unknown, Symbol)):
             causes = provider.name if isinstance(provider, Symbol) else sorted(provider.facts or provider.gaps)
             shown = causes if isinstance(causes, str) else ", ".join(causes)
-            self.run.unread_options.append(f"those that the script adds ({shown})")
+            self.run.unread_options.append(f"the options that the script adds ({shown})")
             return {**started, "extra_args_provider": None}
         self.provider = provider
         return self.with_provider(started)
@@ -302,7 +302,7 @@ class Megatron:
         else:
             self.run.use(ADDED)
         if self.added is None or isinstance(self.added, (Unknown, Symbol)):
-            self.run.unread_options.append("those that the script adds")
+            self.run.unread_options.append("the options that the script adds")
             return parser
         return self.added
 

@@ -34,7 +34,7 @@ OLDEST = Version("2.2")
 """The MindSpore release of the oldest supported MindFormers release, 1.0."""
 REGISTER_PATH = "REGISTER_PATH"
 FILE = "configuration.yaml"
-"""The name of the configuration where the script asks for it."""
+"""The name of the configuration if the script requests it."""
 STAGES = {
     f"{CONFIG}.__init__": "load",
     "__main__.main": "run_mode",
@@ -170,7 +170,7 @@ class MindFormers:
         run.environ.setdefault(REGISTER_PATH, Unknown((f"environment variable {REGISTER_PATH}",)))
         started = self._script()
         if started is None or self.document is None:
-            run.lost("the script that is started")
+            run.lost("the started script")
             return
         run.known_arguments = frozenset(_keys(self.document)) | TYPED
         limit, run.budget = run.budget, run.budget._replace(steps=min(STEPS, run.budget.steps))
@@ -182,7 +182,7 @@ class MindFormers:
             if rest:
                 run.lost(rest)
         except Unreadable:
-            run.lost("the script that is started")
+            run.lost("the started script")
         except Raised as raised:
             raised.sure = raised.sure and not run.gaps and not self._elsewhere(raised)
             raise

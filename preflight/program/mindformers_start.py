@@ -1,4 +1,4 @@
-"""What is done with a configuration of MindFormers where no script of the checkout shows it: an installed package has
+"""The handling of a configuration of MindFormers if no script of the checkout shows it: an installed package has
 none, and one for PyNative mode is chosen on the command line."""
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ from mindformers.pynative.config import TrainConfig
 
 TrainConfig.from_dict(configuration)
 """
-"""PyNative mode: a trainer that asks MindSpore for much that it does, so that a refusal may be sure, and an acceptance
-is not."""
+"""PyNative mode: a trainer that leaves much of its work to MindSpore, so a refusal may be certain, but an acceptance is
+not."""
 CONFIGURATION = "configuration"
 """The name that holds the file's content there."""
 REST = "the trainer of PyNative mode"

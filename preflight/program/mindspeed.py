@@ -29,7 +29,7 @@ WRAPS = ("wrapper", "decorator")
 PRESENT = frozenset(("torch-npu", "transformer-engine"))
 """Packages installed where MindSpeed runs; it has its own stand-in for Transformer Engine."""
 VERSION = "99.0"
-"""Of that stand-in."""
+"""The name of that stand-in."""
 LACKS_ARGUMENT = re.compile(r"'Namespace' object has no attribute ")
 """The Python error about an option that the features' parser lacks and the command does not set."""
 MINDSPORE = "mindspore"
@@ -67,7 +67,7 @@ class MindSpeed(Megatron):
         self._at("patches")
         adaptor = next((name for name in ADAPTORS[self.framework] if self.run.sources.find(name) is not None), None)
         if adaptor is None or self.run.sources.find("mindspeed") is None:
-            self.run.lost(f"a tree without the patches of {'mindspeed' if adaptor else self.framework}")
+            self.run.lost(f"a source tree without the patches of {'mindspeed' if adaptor else self.framework}")
             return
         for name in REGISTERING:
             if self.run.sources.has(name) and self.run.sources.find(name) is not None:

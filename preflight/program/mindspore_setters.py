@@ -1,4 +1,4 @@
-"""What MindSpore's setters of its two contexts refuse: kinds and values that every release since 2.2 checks.
+"""Values that MindSpore's setters of its two contexts refuse: kinds and values that every release since 2.2 checks.
 
 Read in mindspore/context.py (set_auto_parallel_context, set_context and its setters), in
 mindspore/parallel/_auto_parallel_context.py and in mindspore/parallel/_cost_model_context.py. Names of settings and
@@ -33,7 +33,7 @@ NOT_NONE = frozenset(
     strategy_ckpt_config loss_repeated_mean optimizer_weight_shard_size communi_parallel_mode
     dataset_strategy""".split()
 )
-"""Arguments whose own setter fails with None."""
+"""Arguments with a setter that fails with None."""
 SEARCH = ("recursive_programming", "dynamic_programming", "sharding_propagation")
 STRATEGIES = ("full_batch", "data_parallel")
 LEVELS = ("level1", "level2", "level3")

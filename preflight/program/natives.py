@@ -194,7 +194,8 @@ class Natives(Statements):
                 return self.cause_of(list(receiver))
         if isinstance(receiver, inspect.Signature):
             keywords = {key: one for key, one in keywords.items() if not isinstance(one, Perhaps)}
-            return self.native(function, arguments, keywords)  # which argument goes where: no value is looked at
+            # the assignment of arguments to parameters: no value is examined
+            return self.native(function, arguments, keywords)
         matching = isinstance(receiver, re.Pattern) and name in ON_PATTERN
         if matching and not self._matches_soon([receiver.pattern, *arguments]):
             return self.gap("a costly pattern")
@@ -206,7 +207,7 @@ class Natives(Statements):
         return found if bounded(found) else self.gap("a value that is too large")
 
     def _of_row(self, receiver: Any, name: str, arguments: list[Value]) -> Value:
-        """index, count and copy of a list whose values may be unknown."""
+        """index, count and copy of a list with possibly unknown values."""
         if name == "copy":
             return list(receiver)
         count = 0
@@ -244,17 +245,17 @@ class Natives(Statements):
                 return items
             if any(isinstance(one, OPAQUE) for one in items):
                 return self.cause_of(items)
-            return self.native(receiver.join, [items]) if bounded(items) else self.gap("a text that is too long")
+            return self.native(receiver.join, [items]) if bounded(items) else self.gap("a string that is too long")
         if any(isinstance(one, Unknown) for one in values) and not (name == "format" and self.rendering):
             return both(*values)
         if name == "format":
             return self._format(receiver, arguments, keywords)
         numbers = [one for one in values if isinstance(one, int)]
         if name in WIDE and any(one > 10_000 for one in numbers):
-            return self.gap("a text that is too long")
+            return self.gap("a string that is too long")
         replaces = name == "replace" and all(isinstance(one, str) for one in arguments) and len(arguments) > 1
         if replaces and (len(receiver) + 1) * max(len(arguments[1]), 1) > LENGTH:
-            return self.gap("a text that is too long")
+            return self.gap("a string that is too long")
         return None
 
     def _format(self, template: str, arguments: list[Value], keywords: Names) -> Value:

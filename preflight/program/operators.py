@@ -238,7 +238,7 @@ class Operators(Attributes):
                 found = self.truth(self.call(method, [owner, operand], {}))
                 return found if isinstance(found, Unknown) or sign != "NotEq" else not found
         if sign not in ("Eq", "NotEq"):
-            return self.gap("an order of objects")
+            return self.gap("an ordering of objects")
         if isinstance(one, Object) and isinstance(other, Object):
             if one is not other and one.cls is other.cls and one.cls.fields is not None:
                 rows = [list(value.names.values()) for value in (one, other)]
@@ -300,7 +300,7 @@ class Operators(Attributes):
     """What str() gives of external objects that are not printed by their name."""
 
     def text(self, value: Value) -> str | Unknown:
-        """What str() gives."""
+        """The result of str()."""
         if isinstance(value, Unknown):
             return value
         if isinstance(value, Symbol):
@@ -318,7 +318,7 @@ class Operators(Attributes):
             found = self.call(method, [value], {})
             return found if isinstance(found, (str, Unknown)) else Unknown()
         if not bounded(value):
-            return self.gap("a text that is too long")
+            return self.gap("a string that is too long")
         found = self.native(str, [value])
         return found if isinstance(found, (str, Unknown)) else Unknown()
 

@@ -97,7 +97,7 @@ class Options(Classes):
         return self.gap(f"{name} of a parser")
 
     sized: list[argparse.Action]
-    """Options whose default is the number of processes."""
+    """Options with the number of processes as their default."""
 
     def new_parser(self, given: list[Value], named: Names) -> Value:
         """argparse.ArgumentParser(...)"""

@@ -1,4 +1,4 @@
-"""Python functions that take items: all, map, sorted, zip and similar ones."""
+"""Python functions that take iterables: all, map, sorted, zip and similar ones."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class Sources:
         """The number of files from which bodies of functions were taken."""
         self._packed: dict[str, dict[tuple[int, str], bytes]] = {}
         self.asked: list[str] = []
-        """The files whose statements were reached by the present command."""
+        """The files with statements that the present command reached."""
 
     def find(self, name: str) -> Found | None:
         """The file or folder of a module, None if no tree contains it."""
@@ -130,7 +130,7 @@ class Sources:
         return self._compiled(data, digest)
 
     def _compiled(self, data: str, digest: str) -> tuple[Node, ...] | None:
-        """The statements of a text, which are kept under its hash."""
+        """The statements of a text, cached under its hash."""
         name = f"{FOLDER}/{digest}.json"
         if (kept := cache.read_data(name)) is not None:
             form: tuple[Node, ...] = marshal.loads(zlib.decompress(kept))

@@ -396,12 +396,12 @@ class Specials(Signatures):
         value = given[0]
         if isinstance(value, (Function, Class)):
             return value.scope.module if isinstance(value, Function) else value.module
-        return value if isinstance(value, Module) else self.lost("the module of something")
+        return value if isinstance(value, Module) else self.lost("the module of an unknown object")
 
     def _members(self, given: list[Value], named: Names) -> Value:
         """The names of a module with their objects, in order; a predicate selects among them."""
         if not isinstance(given[0], Module):
-            return self.lost("the members of something")
+            return self.lost("the members of an unknown object")
         chosen = given[1] if len(given) > 1 else named.get("predicate")
         found = []
         for name in sorted(given[0].names):

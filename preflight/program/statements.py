@@ -132,7 +132,7 @@ class Statements(Refusing):
 
     def _after_maybe(self, done: Done, rest: tuple[Node, ...], scope: Scope) -> Done | None:
         """The code after a statement that may have ended the block."""
-        cause = done.cause or self.gap("what ends a block on some paths")
+        cause = done.cause or self.gap("a statement that ends a block on some paths")
         cause = Unknown((parted(fact)[0] for fact in cause.facts), cause.gaps, computed=True)
         side = self.explore(lambda: self.block(rest, scope), cause)
         if side.raised is not None:
@@ -260,7 +260,9 @@ class Statements(Refusing):
 
     def _loop_rest(self, done: Done, run: Thunk) -> Done | None:
         """The rest of a loop that may have ended."""
-        cause = done.value if isinstance(done.value, Unknown) else self.gap("what ends a loop on some paths")
+        cause = (
+            done.value if isinstance(done.value, Unknown) else self.gap("a statement that ends a loop on some paths")
+        )
         side = self.explore(run, cause)
         ended = None if done.kind == "break" else done._replace(maybe=False)
         return self._settle(Side(ended, None, {}), side, cause)
@@ -268,7 +270,7 @@ class Statements(Refusing):
     def _maybe_once(self, run: Thunk, cause: Unknown, body: tuple[Node, ...], scope: Scope) -> Done | None:
         """A body that runs an unknown number of times: values that it writes are unknown afterwards."""
         if self.stage in BUILDING and reaches_parser(body, scope.names):
-            self.unread_options.append(f"what a loop over something unknown adds at {self.place()}")
+            self.unread_options.append(f"additions by a loop over something unknown at {self.place()}")
         side = self.explore(run, cause)
         if side.raised is not None:
             self.note(side.raised, cause)

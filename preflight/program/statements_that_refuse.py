@@ -70,7 +70,7 @@ class Targets(Expressions):
         }
 
     def call_native(self, function: Value, arguments: list[Value], keywords: dict[str, Value]) -> Value:
-        """Call what Python itself has."""
+        """Call a built-in function of Python."""
         raise NotImplementedError
 
     def assign(self, target: Node, value: Value, scope: Scope) -> None:

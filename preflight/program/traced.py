@@ -1,4 +1,5 @@
-"""Whole numbers that remember the decisions made with them: whether another number would decide the same way."""
+"""Whole numbers that record the decisions made with them, to determine whether another number would lead to the same
+ones."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def _rank_groups(run: Engine, function: Function, given: list[Value], named: Nam
 
 
 def _unknown_sizes(sizes: list[Value]) -> Unknown | None:
-    """The groups of a grid some of whose sizes are not known; None if all are known, or one cannot be a size."""
+    """The groups of a grid with some unknown sizes; None if all are known, or one cannot be a size."""
     unknown = [one for one in sizes if isinstance(one, Unknown)]
     if not unknown or any(type(one) is not int or one < 1 for one in sizes if not isinstance(one, Unknown)):
         return None
@@ -114,7 +114,7 @@ def _new_listed_group(run: Engine, function: Function, given: list[Value], named
 
 
 def _no_options(run: Engine, function: Function, given: list[Value], named: Names) -> Value:
-    """The options of a group by name; there are none."""
+    """The options of a group by name; always empty."""
     empty = len(given) == 2 and not named and isinstance(given[0], str) and given[1] == {}
     return None if empty and id(given[1]) not in run.blurred else MISSING
 

@@ -1,7 +1,7 @@
 """Code that runs once, for the first command that reaches it: module bodies, the started script, the parser.
 
-What such a unit notes, in addition to the values that it leaves behind, is noted again for each command that comes to
-it, so that a verdict does not depend on the commands that were judged before.
+The records of such a unit, in addition to its resulting values, are repeated for each command that reaches it, so that
+a verdict does not depend on previously checked commands.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from preflight.program.values import MISSING, Lazy, Names, Value
 from preflight.program.verdict import Budget, Place
 
 WORLD, COMMAND = "number of processes", "command line"
-"""What is asked for in addition to the variables of the environment."""
+"""Queried facts in addition to environment variables."""
 
 
 class Unit:
-    """What running something once noted. needs: the units that it came to; dropped: what these noted and it handled;
-    environ: variables that it set; asked: those that it read, and what else of a command it looked at."""
+    """The records of one execution. needs: the units that it reached; dropped: records of these that it handled;
+    environ: variables that it set; asked: those that it read, and other parts of a command that it examined."""
 
     __slots__ = (
         *("asked", "dropped", "entered", "environ", "files", "gaps"),
@@ -115,7 +115,7 @@ class Units(Engine):
                 above.settled |= unit.settled.union(left[1])
 
     def _finish(self, unit: Unit, before: dict[str, Value], options: int) -> None:
-        """Take down what has been noted. Until now, what was dropped and settled is all that units below noted."""
+        """Return the records so far. So far, the dropped and settled records are all records of the units below."""
         unit.notes, unit.gaps, unit.remarks = list(self.notes), dict(self.gaps), list(self.remarks)
         unit.entered, unit.files = set(self.entered), list(self.sources.asked)
         unit.options = self.unread_options[options:]

@@ -9,15 +9,15 @@ from preflight.program.verdict import Place
 from preflight.source.hints import Any
 
 Value = Any
-"""Any value of the interpreted program: its type is what the interpreter asks for at every step."""
+"""Any value of the interpreted program: the interpreter checks its type at every step."""
 Names = dict[str, Value]
 
 
 class Unknown:
     """An unknown value.
 
-    facts: what of the machine would decide it, in words. gaps: constructs that were not understood. computed: from
-    facts, so that it is none of them.
+    facts: the facts about the machine that would decide it, in words. gaps: constructs that were not understood.
+    computed: it is computed from facts and is not itself one.
     """
 
     __slots__ = ("computed", "facts", "gaps")
@@ -122,7 +122,7 @@ class Function:
         self.body: tuple[Node, ...] | None = None
         self.active = 0
         self.twin: Value = None
-        """What gives the same without walking it; None when nothing asked for it."""
+        """An equivalent that need not be interpreted; None if it was never requested."""
 
     @property
     def qualified(self) -> str:
@@ -181,7 +181,7 @@ class Partial:
 
 
 class Decorator:
-    """A decorator of the standard library that returns what it decorates. kind: what it is."""
+    """A decorator of the standard library that returns the decorated object. kind: its kind."""
 
     __slots__ = ("arguments", "kind")
 
@@ -262,7 +262,7 @@ def _linear(cls: Class, orders: list[list[Any]], parents: list[Any]) -> list[Any
 
 
 class Object:
-    """An instance of a class of the program. data: what it holds as a dict or list, if its class derives from one."""
+    """An instance of a class of the program. data: its contents as a dict or list, if its class derives from one."""
 
     __slots__ = ("cls", "data", "names")
 
@@ -318,11 +318,11 @@ def opposite(value: Unknown) -> Unknown:
 
 
 def parted(fact: str) -> tuple[str, str, str]:
-    """A fact as what it is about, and what compared with: "capability >= 8"; without comparison the latter are
+    """A fact as its subject and its comparison: "capability >= 8"; without comparison the latter are
     empty."""
     words = fact.rsplit(" ", 2)
     return (words[0], words[1], words[2]) if len(words) == 3 and words[1] in OPPOSITE else (fact, "", "")
 
 
 OPAQUE_VALUES = (Unknown, Symbol, Function, Bound, Property, Static, ClassMethod, Partial, Class, Object, Module, Super)
-"""What is not a plain value of Python."""
+"""Values that are not plain Python values."""

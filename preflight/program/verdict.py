@@ -109,7 +109,7 @@ class Budget(NamedTuple):
 class Verdict(NamedTuple):
     """A program's verdict about one run.
 
-    outcome: "accepts" only where every stage was interpreted and nothing unknown could refuse. refusals: one that is
+    outcome: "accepts" only if every stage was interpreted and nothing unknown could refuse. refusals: one that is
     certain ends the list. values: effective arguments by destination, unknown ones left out. files: read, relative to
     their roots. stages: those that were reached, in order. why: what could not be read, when outcome is "unread".
     """

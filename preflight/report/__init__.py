@@ -1,1 +1,1 @@
-"""One module per output format. A reporter takes a Report and gives the text to write."""
+"""One module per output format. A reporter takes a Report and returns the text to write."""

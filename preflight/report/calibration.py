@@ -1,4 +1,4 @@
-"""How measured runs compare with the estimates, as text and as JSON."""
+"""Measured runs compared with the estimates, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _seconds(value: float) -> str:
 
 
 def _gain(runs: Sequence[Run], found: Sequence[Factor]) -> Iterator[str]:
-    """The error of each run after scaling by the factor of the others, if several runs are of a kind."""
+    """The error of each run after scaling by the factor of the others, if there are several runs of a kind."""
     before, after = left_out(runs)
     if len(before) > 1:
         alone, together = _mean(before), _mean(after)

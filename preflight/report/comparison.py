@@ -147,7 +147,7 @@ _FACTS: dict[str, Callable[[Job], str]] = {
 
 COLORS = {"error": "red", "warning": "yellow"}
 SHOWN = 12
-"""Of the arguments that no user types so many are listed."""
+"""Maximum number of listed arguments that users do not set."""
 SHORT = 80
 """Characters of the two states of a fact that fit on one line."""
 ABSENT = "not known"

@@ -16,7 +16,7 @@ from preflight.source.hints import Any
 
 _PLACE = re.compile(r"(?<![\w./-])([\w./-]+\.py):(\d+)")
 HOW = (
-    "A check counts as covered when a rule that names its place upstream finds something in an example that "
+    "A check counts as covered if a rule that cites its location upstream reports a finding in an example that "
     "upstream refuses there."
 )
 
@@ -39,7 +39,7 @@ def _releases(framework: str) -> Iterator[str]:
     """Per described release: the number of checks in its sources, and how each is handled."""
     if (known := evidence(framework)) is None:
         return
-    yield from ("", f"{framework}, from its sources, release by release:")
+    yield from ("", f"{framework}, from its source code, by release:")
     for release, found in known.decided().items():
         if not any(found):
             yield f"  {release}: only its options are described"
@@ -67,7 +67,7 @@ def _catalogue(name: str, found: dict[str, Any], missing: bool) -> Iterator[str]
         yield from (f"    {place}" for place in places)
     if listed := found.get("automatic"):
         yield (
-            f"  listed by machine besides: {sum(listed.values())} checks (schemas/coverage/mindformers-automatic.json)"
+            f"  also listed automatically: {sum(listed.values())} checks (schemas/coverage/mindformers-automatic.json)"
         )
         yield from (f"    {count} {kind}" for kind, count in listed.items())
     if bare:
@@ -91,8 +91,8 @@ def mentioned(rule: Checkable) -> set[tuple[str, int]]:
 
 
 def text_of(rule: Rule) -> str:
-    """The source of a rule function: its module where that is about this rule only, otherwise the function with what
-    it uses of its module."""
+    """The source of a rule function: its module if that contains only this rule, otherwise the function and the names
+    of the module that it uses."""
     if not rule.paged:
         return inspect.getsource(sys.modules[rule.function.__module__])
     used = parts(rule)
@@ -102,7 +102,7 @@ def text_of(rule: Rule) -> str:
 
 
 def parts(rule: Rule) -> dict[str, Any]:
-    """Name → what a rule function uses of its module, itself or by what it calls there."""
+    """Name → the names of its module that a rule function uses, directly or through functions that it calls."""
     module = vars(sys.modules[rule.function.__module__])
     found: dict[str, Any] = {}
     left = [rule.function.__code__]

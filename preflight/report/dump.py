@@ -9,7 +9,7 @@ from collections.abc import Callable
 from preflight.source.hints import Any
 
 _COMMAND = re.compile(r"#(?=#(?:\[|vso\[|teamcity\[))")
-"""What makes a line of a log a command, for some also where JSON is printed to it."""
+"""Text that turns a line of a log into a command, for some systems also inside JSON."""
 
 _HALVES = re.compile("[\ud800-\udfff]")
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from preflight.source.finding import Finding
 
 LONGEST = 2000
-"""Characters of a line that count."""
+"""Characters of a line that are hashed."""
 
 
 def fingerprints(findings: Iterable[Finding]) -> Iterator[tuple[Finding, str]]:

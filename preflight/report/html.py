@@ -32,7 +32,7 @@ CONTEXT = 2
 REACH = 400
 """Characters of a line shown on either side of a place."""
 GROUPS = ("weights", "gradients", "optimizer", "activations", "buffers")
-"""Of the terms of memory; each has one colour."""
+"""Groups of memory terms; each has one colour."""
 _GROUP = {
     "weights": "weights",
     "gathered weights": "weights",

@@ -130,7 +130,8 @@ def _checkpoint(found: Checkpoint) -> dict[str, Any]:
 
 
 def _standing(job: Job) -> str | None:
-    """The kind of evidence: the published framework, an altered one, or only its installer; None without evidence."""
+    """The kind of evidence: the published framework, an altered one, or only a file that installs it; None without
+    evidence."""
     certainty = job.arguments.certainty
     if not certainty.evidence:
         return None

@@ -29,7 +29,7 @@ class Point(NamedTuple):
 
 def scale_text(path: str, points: Sequence[Point]) -> str:
     """A table; efficiency: tokens per second and device against those of the fewest devices."""
-    lines = [f"{path}: the fastest layout on each number of devices, the global batch as it is"]
+    lines = [f"{path}: the fastest layout for each number of devices, with the same global batch"]
     first = next((point for point in points if point.seconds), None)
     heads = (
         f"{'devices':>8}{'layout':>30}{'step s':>9}{'tokens/s':>13}{'tokens/s/device':>17}{'MFU':>6}{'efficiency':>12}"
@@ -70,12 +70,12 @@ def scale_dict(point: Point) -> dict[str, Any]:
 GIB = 2**30
 COLUMNS = ("tensor", "pipeline", "virtual", "context", "expert", "expert_tensor", "data", "micro", "recompute")
 NO_DEVICE = (
-    "no device is named (--device): times are those of 312 TFLOP/s a device, "
-    "and memory is compared with nothing but a limit of the config"
+    "no device is named (--device): times assume 312 TFLOP/s per device, and memory is compared only with a "
+    "limit in the config"
 )
 ALL_REFUSED = "a rule rejects every layout: run `preflight check` first"
 MANYFOLD = 10
-"""From so many times as much on, a change is a multiple, not a percentage."""
+"""From this factor on, a change is printed as a multiple instead of a percentage."""
 HEADS = ("TP", "PP", "VPP", "CP", "EP", "ETP", "DP", "MBS", "recompute")
 PLAIN = "16-bit s"
 FIGURES = ("step s", "MFU", "bubble", "comm s", "GiB at most", "headroom")
@@ -88,7 +88,7 @@ class Shown(NamedTuple):
 
 
 def layouts_text(path: str, result: Result, shown: Shown = Shown()) -> str:
-    """A table: the present layout, then others, best first, each with what it changes."""
+    """A table: the present layout, then others, best first, each with its changes."""
     if result.unknown:
         return plain(f"{path}: {local(f'no layouts: {result.unknown}')}") + "\n"
     shown_layouts = len(result.layouts)
@@ -130,11 +130,11 @@ def _notes(result: Result, shown: Shown) -> Iterator[str]:
     for number, found in enumerate(result.layouts, 1):
         if rows := _uneven(found.sizes):
             each = "; ".join(map(_counts, rows))
-            yield f"* {number}: layers by stage {each}" + (", one list per virtual stage" if len(rows) > 1 else "")
+            yield f"* {number}: layers per stage {each}" + (", one list per virtual stage" if len(rows) > 1 else "")
     yield from (f"{number} {_written(found)}" for number, found in enumerate(result.layouts, 1) if found.edits)
     yield from _caveats(result)
     if result.pace != 1.0:
-        yield f"times are divided by {result.pace:.2f}: the measured run of the settings was faster by this factor"
+        yield f"times are divided by {result.pace:.2f}: the measured run in the settings was faster by this factor"
     if shown.explain:
         yield from _explained(result)
     if not result.device:
@@ -147,7 +147,7 @@ def _classes(result: Result) -> Iterator[str]:
         numbers = [number for number, _ in group]
         if len(numbers) > 1:
             alike = f"{numbers[0]} {'and' if len(numbers) == 2 else 'to'} {numbers[-1]}"
-            yield f"{alike} are within 3 % of each other, memory that is left included: the simplest comes first"
+            yield f"{alike} are within 3 % of each other, including the free memory: the simplest comes first"
 
 
 def _placed(now: Found, result: Result) -> Iterator[str]:
@@ -160,7 +160,7 @@ def _placed(now: Found, result: Result) -> Iterator[str]:
     if result.rank and result.at_least:
         yield f"now: at least {result.rank - 1} layouts that pass the rules and fit are faster"
     elif result.rank:
-        place = f"number {result.rank} by estimated time among the layouts that pass the rules and fit"
+        place = f"rank {result.rank} by estimated time among the layouts that pass the rules and fit"
         yield f"now is {place}" if now.memory.verdict == "fits" else f"now would be {place}"
 
 
@@ -176,13 +176,13 @@ def _caveats(result: Result) -> Iterator[str]:
     """Properties of the run or the call that limit the table."""
     yield from (f"assumed: {words}" for words in result.assumed)
     if result.fp8:
-        yield f"layouts but now compute in FP8 ({result.fp8}), and --apply writes its options; 16-bit s: without"
-        yield "MFU is against the peak of the precision; whether the loss stays the same in FP8 is not estimated"
+        yield f"all layouts except now compute in FP8 ({result.fp8}), and --apply writes its options; 16-bit s: without"
+        yield "MFU is relative to the peak of the precision; the effect of FP8 on the loss is not estimated"
     elif result.not_fp8:
         yield f"--fp8 changes nothing: {result.not_fp8}"
     if result.standing:
         rules = ", ".join(sorted(result.standing))
-        yield f"no layout cures these errors of the run ({rules}); preflight check shows them"
+        yield f"no layout fixes these errors of the run ({rules}); preflight check shows them"
 
 
 def _explained(result: Result) -> Iterator[str]:

@@ -31,7 +31,7 @@ def _row(finding: Finding) -> str:
 
 
 def cell(text: str) -> str:
-    """Escaped text: code, where a part of it would become a mention, a link or an element."""
+    """Escaped text; as code if a part of it would become a mention, a link or an element."""
     text = plain(text)
     if not _LIVE.search(text):
         return re.sub(r"([\\`*_<>|\[\]])", r"\\\1", text)

@@ -67,7 +67,7 @@ def answer(job: Job) -> str:
         return f"does-not-fit: {needs}; {_short(lowest.low - budget)} GiB too much"
     if estimate.verdict == "at-risk":
         required = _short(worst.required)
-        if required == _short(budget):  # by less than a digit shows
+        if required == _short(budget):  # the difference is less than one digit
             required, of = _gib(worst.required), f"of {_gib(budget)} GiB"
         return f"at-risk: {_short(estimate.low)} to {required} {of} on stage {worst.index}{where}"
     needs = f"{needed} {of} on stage {worst.index}{where}"
@@ -108,7 +108,7 @@ def _savings(found: Sequence[Saving]) -> list[str]:
         return []
     width = max(columns(local(saving.change)) for saving in found)
     rows = (f"  {padded(local(one.change), width)}  {_saved(one)}" for one in found)
-    return ["", local("what would shrink it, in GiB at most, one change at a time"), *rows]
+    return ["", local("changes that would reduce it, in GiB at most, one at a time"), *rows]
 
 
 def _saved(one: Saving) -> str:

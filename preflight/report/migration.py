@@ -32,7 +32,7 @@ def _body(found: Migration, style: Look) -> Iterator[str]:
         gone = local(Message("no longer found: {message}", message=finding.message))
         yield plain(f"  {finding.path}:{finding.line}:{finding.column}: {gone} [{finding.rule}]")
     for change in found.pins:
-        told = Message("{change}, which changes the training; --write writes it out", change=_change(change))
+        told = Message("{change}, which changes the training; --write sets it explicitly", change=_change(change))
         yield plain(f"  {local(told)}")
     if not (found.new or found.gone or found.pins or any(change.typed for change in found.changed)):
         yield f"  {local('nothing changes')}"
@@ -69,13 +69,13 @@ def rewritten_text(found: Rewritten, style: Look) -> str:
         detail = f" ({plain(local(outcome.detail))})" if outcome.detail else ""
         lines.append(f"  {_at(outcome)}: {done}: {plain(f'{local(finding.message)} [{finding.rule}]')}{detail}")
     for change in found.pinned:
-        told = Message("{change}; the file sets {before} now", change=_change(change), before=change.before)
+        told = Message("{change}; the file currently sets {before}", change=_change(change), before=change.before)
         lines.append(f"  {done}: {plain(local(told))}")
     for outcome in found.left:
         lines += _finding(outcome.finding, style)
         lines.append(plain(f"    {local(outcome.detail or outcome.state)}"))
     for change in found.unpinned:
-        told = Message("{change}, which changes the training; no option keeps it", change=_change(change))
+        told = Message("{change}, which changes the training; no option preserves it", change=_change(change))
         lines.append(f"  {plain(local(told))}")
     if len(lines) == len(found.found):
         lines.append(f"  {local('nothing to rewrite')}")

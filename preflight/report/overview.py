@@ -21,8 +21,8 @@ LABEL = 13
 DEGREES = (("DP", "data"), ("TP", "tensor"), ("PP", "pipeline"), ("CP", "context"), ("EP", "expert"))
 OPTIONAL = ("EP",)
 FEW_STAGES = 8
-"""So many stages are listed one by one."""
-ALL = "`preflight show --all` lists every value with its place"
+"""Maximum number of stages that are listed individually."""
+ALL = "`preflight show --all` lists every value with its location"
 
 
 def overview(job: Job, look: Look = Look(), step: float | None = None) -> str:
@@ -104,7 +104,7 @@ OPEN = "if no other options are added"
 
 
 def _assumed(job: Job) -> tuple[Layout, list[str]]:
-    """The layout; where options that are not read may change it, the one without them, and that it is so."""
+    """The layout; if unread options may change it, the one without them, and a note about this."""
     layout = job.plan.layout
     degrees = [getattr(layout, name) for _, name in DEGREES if name != "expert"]
     if all(value.known for value in degrees) or job.plan.supposed is None or not job.arguments.open:

@@ -30,7 +30,7 @@ def plot(job: Job, path: Path) -> None:
     if path.suffix not in FORMATS:
         raise InputError(f"--plot writes {', '.join((*FORMATS, '.html'))}, not {path.suffix or path.name!r}")
     if not job.memory.stages:
-        raise InputError(f"there is nothing to draw: {'; '.join(job.memory.unknown)}", job.documents[0].source.name)
+        raise InputError(f"nothing to draw: {'; '.join(job.memory.unknown)}", job.documents[0].source.name)
     import matplotlib
 
     matplotlib.use("agg")
@@ -45,7 +45,7 @@ def plot_scale(points: list[tuple[int, float]], path: Path, name: str) -> None:
     if path.suffix not in FORMATS:
         raise InputError(f"--plot writes {', '.join(FORMATS)}, not {path.suffix or path.name!r}")
     if not points:
-        raise InputError("there is nothing to draw: no number of devices has a layout", name)
+        raise InputError("nothing to draw: no number of devices has a layout", name)
     import matplotlib
 
     matplotlib.use("agg")

@@ -1,4 +1,4 @@
-"""The release that a run is read as, and the run's own one: stated, found in a file, or not known."""
+"""The release that a run is read as, and the run's own release: stated, found in a file, or unknown."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from preflight.source.hints import Any
 from preflight.source.language import local
 
 FEW = 3
-"""So many releases are named one by one."""
+"""Maximum number of releases that are named individually."""
 
 
 def is_known(job: Job) -> bool:
@@ -22,8 +22,7 @@ def is_known(job: Job) -> bool:
 
 
 def fitting(job: Job) -> tuple[str, ...]:
-    """The described releases of its framework that a run of no known release fits, oldest first; () where that is not
-    narrowed down."""
+    """The described releases that a run of unknown release fits, oldest first; () if that is not narrowed down."""
     certainty = job.arguments.certainty
     if is_known(job):
         return ()
@@ -33,14 +32,14 @@ def fitting(job: Job) -> tuple[str, ...]:
 
 
 def fit(releases: tuple[str, ...]) -> str:
-    """A sentence about the releases that fit; "" for none."""
+    """A sentence about the releases that fit; "" if none fits."""
     if not releases:
         return ""
     if len(releases) == 1:
-        return Message("of the described ones only {release} fits", release=releases[0])
+        return Message("of the described releases only {release} fits", release=releases[0])
     if len(releases) <= FEW:
-        return Message("of the described ones {releases:and} fit", releases=releases)
-    template = "{number} described ones from {oldest} to {newest} fit"
+        return Message("of the described releases {releases:and} fit", releases=releases)
+    template = "{number} described releases from {oldest} to {newest} fit"
     return Message(template, number=len(releases), oldest=releases[0], newest=releases[-1])
 
 
@@ -52,16 +51,16 @@ def _unlike(job: Job) -> str:
     before = next((p.before for p in job.arguments.problems if p.before and p.span.text.startswith(option)), "")
     if before:
         return Message("{option} is an option of {before}", option=option, before=before)
-    return Message("no described one has {option}", option=option)
+    return Message("no described release has {option}", option=option)
 
 
 def fits(job: Job) -> str:
-    """Which releases a run of no known release may be of; "" where that is not narrowed down."""
+    """The possible releases of a run of unknown release; "" if that is not narrowed down."""
     return fit(fitting(job)) or _unlike(job)
 
 
 def read_as(job: Job) -> str:
-    """What a run is read as, and why, in the language of this call."""
+    """The release that a run is read as, and why, in the language of this call."""
     certainty = job.arguments.certainty
     if job.asked is not None:
         return local(_not_described(job, job.asked))
@@ -73,9 +72,9 @@ def read_as(job: Job) -> str:
         why = certainty.evidence or certainty.older
         return plain(f"{local(message)} ({local(why)})" if why else local(message))
     if certainty.like:
-        template = "{target} for a release that is not stated, most like {like}"
+        template = "{target} for an unspecified release, most similar to {like}"
         if certainty.like == "none":
-            template = "{target} for a release that is not stated and like none"
+            template = "{target} for an unspecified release, similar to none"
         told = local(Message(template, target=str(job.target), like=certainty.like))
         return plain(f"{told} ({local(certainty.evidence)})")
     if certainty.evidence:
@@ -85,29 +84,29 @@ def read_as(job: Job) -> str:
 
 
 def heading(job: Job) -> str:
-    """What a run is read as; that its release is not known, where nothing shows it."""
+    """The release that a run is read as; a note if nothing shows its release."""
     if is_known(job):
         return read_as(job)
     return plain(local(unknown_release(job)))
 
 
 def unknown_release(job: Job) -> Message:
-    """That the release is not known, which ones it may be, and as which it is read."""
+    """A sentence: the release is unknown, the possible releases, and the one it is read as."""
     target, told = job.target, fits(job)
-    template = "{framework}, release not known: {fits}; read as {version}"
+    template = "{framework}, release unknown: {fits}; read as {version}"
     if not told:
-        template = "{framework}, release not known; read as {version}"
+        template = "{framework}, release unknown; read as {version}"
     return Message(template, framework=target.framework, fits=told, version=target.version)
 
 
 def _not_described(job: Job, asked: Target) -> Message:
-    """As what a release is read that is not described, and between which described ones it is."""
+    """The release that an undescribed one is read as, and the described releases around it."""
     older, newer = described_around(asked)
     template = "{target}, because {version} is not described; read between {older} and {newer}"
     if not newer:
-        template = "{target}, because {version} is not described; the newest that is described is {older}"
+        template = "{target}, because {version} is not described; the newest described release is {older}"
     if not older:
-        template = "{target}, because {version} is not described; the oldest that is described is {newer}"
+        template = "{target}, because {version} is not described; the oldest described release is {newer}"
     if not older and not newer:
         template = "{target}, because {version} is not described"
     return Message(template, target=str(job.target), version=asked.version, older=older, newer=newer)

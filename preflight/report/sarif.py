@@ -126,7 +126,7 @@ def _region(span: Span) -> Part:
 
 
 def uri(path: str) -> str:
-    """A path as a relative reference, or as a file URI when it is absolute."""
+    """A path as a relative reference, or as a file URI if it is absolute."""
     pure = PurePath(path)
     return pure.as_uri() if pure.is_absolute() else quote(pure.as_posix(), errors="surrogateescape")
 

@@ -1,4 +1,4 @@
-"""Texts for a terminal: colours, counts, and the lines that a finding is about."""
+"""Texts for a terminal: colours, counts, and the source lines of a finding."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from preflight.source.text import Source, Span
 _CONTROLS = "\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff"
 _INVISIBLE = "\xad\u061c\u115f\u1160\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb"
 _TAGS = "\U000e0000-\U000e0fff"
-_UNSAFE = f"[{_CONTROLS}{_INVISIBLE}{_TAGS}]"  # compiled where a text needs it: most calls print none
+_UNSAFE = f"[{_CONTROLS}{_INVISIBLE}{_TAGS}]"  # compiled on demand: most calls print no such text
 _COMMAND = r"^(\s*):(?=:)|#(?=#(?:\[|vso\[|teamcity\[))"
-"""What makes a line of a log a command: `::` at its start for GitHub, `##[`, `##vso[` and `##teamcity[` for others."""
+"""Text that turns a line of a log into a command: `::` at its start for GitHub, `##[`, `##vso[` and `##teamcity[` for
+others."""
 
 _NAMES = {"\n": r"\n", "\r": r"\r"}
 
@@ -55,9 +56,9 @@ _CODES = {"bold": "1", "dim": "2", "red": "31;1", "green": "32", "yellow": "33;1
 
 
 class Look(NamedTuple):
-    """What a reporter may know about its reader. width: columns, 0 for no limit; unknown: list what could not be
+    """Information about the reader of a report. width: columns, 0 for no limit; unknown: list what could not be
     verified; fails: the lowest severity that fails the check, for formats that know only passed and failed;
-    grouped: warnings and notes that repeat are counted after the first ones; links: the terminal opens hyperlinks;
+    grouped: repeated warnings and notes are counted after the first ones; links: the terminal opens hyperlinks;
     known: findings that a baseline hides."""
 
     color: bool = False
@@ -71,7 +72,7 @@ class Look(NamedTuple):
     known: int = 0
 
     def paint(self, text: str, color: str) -> str:
-        """Text in a colour, when colours are wanted."""
+        """Text in a colour, if colours are enabled."""
         return f"\x1b[{_CODES[color]}m{text}\x1b[0m" if self.color and text else text
 
     def link(self, text: str, url: str | None) -> str:
@@ -82,9 +83,9 @@ class Look(NamedTuple):
 COLORS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "blue"}
 TAB = "    "
 REACH = 1000
-"""Characters of a line that are looked at on either side of a place."""
+"""Characters of a line that are examined on either side of a place."""
 MOST_MARKS = 50
-"""Places of a finding that are shown."""
+"""Maximum number of places of a finding that are shown."""
 
 
 class Mark(NamedTuple):

@@ -19,7 +19,7 @@ _HOW = {Safety.SAFE: "preflight fix", Safety.UNSAFE: "preflight fix --unsafe", S
 
 
 MOST_PROGRAMS = 3
-"""Sources that the summary names."""
+"""Maximum number of sources that the summary names."""
 
 
 def render(report: Report, look: Look = Look()) -> str:
@@ -90,7 +90,7 @@ def one(finding: Finding, look: Look) -> Iterator[str]:
 
 
 def _page(rule: str, look: Look) -> str | None:
-    """The page of a rule, where the terminal opens it."""
+    """The page of a rule, if the terminal can open it."""
     if not look.links:
         return None
     from preflight.report.page import section_link
@@ -101,13 +101,13 @@ def _page(rule: str, look: Look) -> str | None:
 def _fix(head: str, fix: Fix, finding: Finding, look: Look) -> str:
     how = "preflight fix --interactive" if fix.offered and fix.safety is not Safety.SHOW else local(_HOW[fix.safety])
     if finding.severity is Severity.NOTE and not fix.offered and fix.safety is not Safety.SHOW:
-        how += f" --select {plain(finding.rule)}"  # notes are fixed where their rule is named
+        how += f" --select {plain(finding.rule)}"  # notes are fixed if their rule is selected by name
     cost = f": {plain(local(fix.cost))}" if fix.cost else ""
     return f"{look.paint(local(head), 'green')}: {plain(local(fix.title))}{cost} ({how})"
 
 
 def summary(told: Told, look: Look) -> Iterator[str]:
-    """What was found in how much, what can be fixed, what was not verified."""
+    """The summary: findings, checked files, possible fixes, and unverified checks."""
     if not told.checked:
         return
     found = Counter(Severity(entry.severity) for entry in told.entries)
@@ -126,7 +126,7 @@ def summary(told: Told, look: Look) -> Iterator[str]:
         yield f"{_not_known(told)}{local('; --target states it, `preflight init` proposes settings.')}"
     fixes = Counter(entry.fix for entry in told.entries)
     ways = [
-        f"{'up to ' * (count > 1)}{count} with `{_HOW[safety]}`"  # only what a second check proves is written
+        f"{'up to ' * (count > 1)}{count} with `{_HOW[safety]}`"  # fixes are written only if a second check proves them
         for safety in (Safety.SAFE, Safety.UNSAFE)
         if (count := fixes[safety.value])
     ]
@@ -140,11 +140,11 @@ def summary(told: Told, look: Look) -> Iterator[str]:
             yield local(f"Suppressed: {counted(told.suppressed, 'finding')}.")
         if told.skipped:
             skipped = counted(len(told.skipped), "file")
-            yield local(f"Skipped: {skipped} that preflight does not know as training configs.")
+            yield local(f"Skipped: {skipped} not recognised as training configs.")
 
 
 def _outcome(found: str, known: int) -> str:
-    """What was found, and how much of it a baseline hides. found: "" for nothing."""
+    """The number of findings, and how many a baseline hides. found: "" if there are none."""
     if not known:
         return local(f"Found {found}" if found else "No problems found")
     new = local(f"Found {found}" if found else "No new findings")
@@ -152,16 +152,14 @@ def _outcome(found: str, known: int) -> str:
 
 
 def _fits(job: Job) -> str:
-    """Which releases a run of no known release may be of; "" where that is not narrowed down."""
+    """The possible releases of a run of unknown release; "" if that is not narrowed down."""
     return fits(job)
 
 
 def _not_known(told: Told) -> str:
-    """That releases are not known, and which ones fit where that is the same for all."""
+    """A sentence: releases are unknown, and those that fit if they are the same for all runs."""
     runs = counted(told.bounded, "run")
-    text = local(
-        "The release is not known" if told.bounded >= len(told.targets) else f"The release of {runs} is not known"
-    )
+    text = local("The release is unknown" if told.bounded >= len(told.targets) else f"The release of {runs} is unknown")
     fits = set(told.fits)
     return f"{text}: {fits.pop()}" if len(fits) == 1 and "" not in fits else text
 
@@ -183,8 +181,8 @@ def _details(report: Report) -> Iterator[str]:
 
 
 def seen(site: Site) -> Iterator[str]:
-    """What was looked at where it is, and what a run draws from its data."""
-    yield plain(f"  {local(f'looked at on {site.host}:')}")
+    """The files that were examined on this machine, and the samples that a run draws from its data."""
+    yield plain(f"  {local(f'checked on {site.host}:')}")
     for one in site.opened:
         why = f" ({local(one.because)})" if one.because else ""
         yield plain(f"    {local(one.how)}: {one.path}{why}")

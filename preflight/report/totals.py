@@ -13,7 +13,7 @@ from preflight.source.word import Needed
 
 
 class Entry(NamedTuple):
-    """One finding as it is printed; entries sort as findings do. against: the negative rank of the severity."""
+    """One finding as it is printed; entries are sorted like findings. against: the negative rank of the severity."""
 
     path: str
     start: int
@@ -22,24 +22,24 @@ class Entry(NamedTuple):
     message: str
     severity: str
     fix: str
-    """How safe its fix is, "" without a fix."""
+    """The safety of its fix, "" without a fix."""
 
     text: str
     line: int = 0
     template: str = ""
-    """The message without its values: entries with one template are alike."""
+    """The message without its values: entries with the same template are similar."""
 
     about: str = ""
-    """The value of the message that is called `text`."""
+    """The value of the message with the name `text`."""
 
 
 class Told(NamedTuple):
-    """Everything that is printed about some files. problems: what could not be read, or crashed, for stderr."""
+    """Everything that is printed about some files. problems: unreadable files and crashes, for stderr."""
 
     entries: tuple[Entry, ...] = ()
     unverified: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
-    """What would make each of these verifiable, as a value of Needed; "" where that is not one thing."""
+    """The fact that would make each of these verifiable, as a value of Needed; "" if there is no single one."""
 
     targets: tuple[str, ...] = ()
     details: tuple[str, ...] = ()
@@ -48,18 +48,18 @@ class Told(NamedTuple):
     suppressed: int = 0
     problems: tuple[str, ...] = ()
     bounded: int = 0
-    """Runs whose release only their options and keys show."""
+    """Runs with a release that only their options and keys show."""
 
     unreadable: bool = False
     crashed: bool = False
     reads: tuple[str, ...] = ()
-    """The names of the caller's settings that are read."""
+    """The names set by the caller that are read."""
 
     programs: tuple[str, ...] = ()
     """The sources that runs are checked against."""
 
     fits: tuple[str, ...] = ()
-    """For each run of no known release, which ones fit."""
+    """The releases that fit, for each run of unknown release."""
 
     @property
     def worst(self) -> Severity | None:
@@ -85,21 +85,22 @@ def added(parts: Iterable[Told]) -> Told:
     ordered = tuple(sorted(entry for some in entries for entry in some))
     lists = joined(unverified), joined(needs), joined(targets), joined(details), joined(checked), joined(skipped)
     names = tuple(dict.fromkeys(joined(reads)))
-    once = tuple(dict.fromkeys(joined(problems)))  # settings that hold for many files
+    once = tuple(dict.fromkeys(joined(problems)))  # settings that apply to many files
     ends = any(unreadable), any(crashed), names, joined(programs), joined(fits)
     return Told(ordered, *lists, sum(suppressed), once, sum(bounded), *ends)
 
 
 SHOWN = 3
-"""So many alike are printed one by one; of more, the first is, and the others are counted."""
+"""Maximum number of similar entries that are printed individually; if there are more, the first is printed and the
+others are counted."""
 PLACES = {"warning": 20, "note": 3}
-"""So many of those that are only counted are named, by severity."""
+"""Maximum number of counted entries that are named, by severity."""
 ONE_LINE = "placeholder-value"
-"""The rule whose notes are one line: their message is enough."""
+"""The rule with one-line notes: their message is sufficient."""
 
 
 def texts(entries: Sequence[Entry]) -> Iterator[str]:
-    """What is printed of entries. Errors are never left out."""
+    """The printed lines of entries. Errors are never left out."""
     lines = list(map(_one_line, _once(entries)))
     counts = Counter(map(_kind, lines))
     told = set[tuple[str, str, str]]()
@@ -113,11 +114,11 @@ def texts(entries: Sequence[Entry]) -> Iterator[str]:
 
 
 def _once(entries: Sequence[Entry]) -> Iterator[Entry]:
-    """Entries that read the same, as of a file that several launches read, printed once, with how many there are."""
+    """Identical entries, such as those of a file that several launches read, printed once with their number."""
     many = Counter(entry.text for entry in entries)
     for text, entry in {entry.text: entry for entry in entries}.items():
         others = many[text] - 1
-        more = f"  {local(f'and {others} more at the same place, of other runs (--no-group shows them)')}\n"
+        more = f"  {local(f'and {others} more at the same place, in other runs (--no-group shows them)')}\n"
         yield entry if many[text] == 1 else entry._replace(text=f"{text}{more}")
 
 
@@ -139,7 +140,7 @@ def _others(others: Sequence[Entry]) -> str:
 
 
 def _one_line(entry: Entry) -> Entry:
-    """The entry; of a note about placeholders its first line, which needs no excerpt."""
+    """The entry; for a note about placeholders only its first line, without an excerpt."""
     if entry.rule != ONE_LINE or entry.severity == "error":
         return entry
     head = entry.text.partition("\n")[0]
@@ -154,14 +155,14 @@ WAYS = {
     Needed.MODEL_CONFIG: f"{GIVE}the model's config.json",
     Needed.VOCABULARY: f"{GIVE}the size of the vocabulary",
 }
-"""What is to be done."""
+"""The necessary action, as words."""
 NAMED = 2
-"""Ways that are named."""
+"""Maximum number of named actions."""
 
 
 def skipped_checks(needs: Iterable[str]) -> str:
-    """One sentence about checks by what each needs, "" for various things. A check may wait for more than the value
-    that it names, so the numbers are upper bounds."""
+    """One sentence about checks grouped by the fact that each needs, "" for different facts. A check may depend on more
+    values than the one that it names, so the numbers are upper bounds."""
     needs = list(needs)
     ways = Counter(WAYS[Needed(need)] for need in needs if need)
     most = sorted(ways.items(), key=lambda item: -item[1])[:NAMED]  # most_common loads heapq

@@ -1,4 +1,4 @@
-"""Step time of a run, estimated or measured, and what it means: throughput and utilisation."""
+"""Step time of a run, estimated or measured, with throughput and utilisation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from preflight.steptime.traits import traits
 
 _UNITS = {"ms": 1e-3, "s": 1.0, "": 1.0, "m": 60.0, "min": 60.0}
 LARGEST = 4
-"""So many terms of a step are named; the others are summed up."""
+"""Maximum number of terms of a step that are named; the others are combined."""
 
 
 def _flop(work: float) -> str:
@@ -56,7 +56,7 @@ def lines(job: Job, step: float | None) -> list[str]:
 
 
 def _measured(s: Shape, found: StepTimeEstimate, step: float, work: float) -> list[str]:
-    """What a measured step means, and how far the estimate is from it."""
+    """The throughput of a measured step, and the deviation of the estimate from it."""
     if not found.peak:
         return ["utilisation unknown: name a device with --device"]
     devices = s.data * s.tensor * s.pipeline * s.context
@@ -88,7 +88,7 @@ def _estimated(found: StepTimeEstimate) -> list[str]:
 
 
 def _width(found: StepTimeEstimate) -> list[str]:
-    """What makes the range as wide as it is, and what narrows it."""
+    """The causes of the width of the range, and how to narrow it."""
     if found.seconds is None or found.low is None or found.high is None or not found.because:
         return []
     span = f"{found.low / found.seconds - 1:+.0%} to {found.high / found.seconds - 1:+.0%}"

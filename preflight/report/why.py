@@ -1,4 +1,4 @@
-"""Why a job died, for people and for programs: text, JSON, a page of HTML."""
+"""Why a job died, for people and programs: text, JSON, an HTML page."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def why_text(found: Diagnosis, run: Behind | None, look: Look = Look()) -> str:
     if run is not None:
         lines += _run(found, run, look)
     elif found.rules:
-        lines.append(local("the line of the config: give it with --run CONFIG"))
+        lines.append(local("for the line in the config, pass --run CONFIG"))
     lines += _rest(found, look)
     return "".join(f"{line}\n" for line in lines)
 
@@ -60,7 +60,7 @@ def _clock(time: float) -> str:
 
 
 def _rules(found: Diagnosis, run: Behind | None) -> tuple[str, ...]:
-    """The rules that stand for the root; those that find it in the config where there are such."""
+    """The rules that report the root cause; if some of them report it in the config, only those."""
     told = {finding.rule for finding in run.told} if run is not None else set()
     return tuple(rule for rule in found.rules if rule in told) or found.rules
 
@@ -79,7 +79,7 @@ def _cause(found: Diagnosis, rules: tuple[str, ...], look: Look) -> Iterator[str
 
 def _run(found: Diagnosis, run: Behind, look: Look) -> Iterator[str]:
     if run.job is None:
-        yield local("the config holds no run that preflight knows")
+        yield local("the config contains no run that preflight recognises")
         return
     for finding in run.told:
         yield ""
@@ -90,7 +90,7 @@ def _run(found: Diagnosis, run: Behind, look: Look) -> Iterator[str]:
             "`preflight check` reports this before the job runs." if run.foreseen else "`preflight check` warns of it."
         )
     if run.errors:
-        other = "`preflight check` does not report this, but finds in the config:"
+        other = "`preflight check` does not report this, but reports in the config:"
         yield local("It also finds:" if run.told else other)
         for finding in run.errors[:SHOWN_ERRORS]:
             yield f"  {plain(_short(finding))}"
@@ -122,7 +122,7 @@ def _asks_memory(run: Behind) -> bool:
 
 
 def _rest(found: Diagnosis, look: Look) -> Iterator[str]:
-    for label, groups in (("followed from it", found.followed), ("also in the log", found.others)):
+    for label, groups in (("consequences", found.followed), ("also in the log", found.others)):
         if groups:
             yield look.paint(f"{local(label)}:", "dim")
         for group in groups[:SHOWN_GROUPS]:

@@ -18,13 +18,14 @@ _ADDED, _MAYBE = (
     Unknown("it is set on one branch of a condition only"),
 )
 REMOVE = object()
-"""Instead of a value: take away what was typed."""
+"""Instead of a value: remove the explicit setting."""
 
 
 class Switch(NamedTuple):
     """A silent change by the framework: the argument, old and new value, the reason, and the upstream location.
 
-    site: the statement by which evidence finds the line in each release; "" if upstream names the line.
+    site: the statement by which evidence finds the line in each release; "" if the upstream location is given
+    explicitly.
     """
 
     name: str
@@ -36,7 +37,7 @@ class Switch(NamedTuple):
 
 
 class Certainty(NamedTuple):
-    """How sure a dialect is about the program that the arguments belong to.
+    """How certain a dialect is about the program to which the arguments belong.
 
     stated: the release is stated, or the checkout around the file proves it. entry_known: the entry script has no
     additional options. doubted: offsets of words that another release may read as other words, each with the reason.
@@ -80,10 +81,10 @@ class Certainty(NamedTuple):
     older_entry: bool = False
     takes: Callable[[str], frozenset[str] | None] = lambda name: None
     like: str = ""
-    """What the code of the checkout is most like, where nothing states its release: a release, or "none"."""
+    """The release that the code of the checkout resembles most, if nothing states its release, or "none"."""
 
     named: str = ""
-    """The framework and the release that the evidence names, where it is not a described one."""
+    """The framework and the release that the evidence names, if it is undescribed."""
 
     fits: Callable[[str], tuple[str, ...]] = lambda option: ()
     """Finds the described releases that the keys fit, oldest first, where `releases` does not list them; none if no
@@ -97,17 +98,17 @@ class Certainty(NamedTuple):
 
 
 def _no_default(name: str) -> Value:
-    return unknown(f"{name} is not an argument that is known")
+    return unknown(f"{name} is not a known argument")
 
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
     """The arguments of one run by name (argparse destination, or dotted key).
 
-    written: what is typed (last one wins). effective: what differs from written or default once the framework
-    has derived and switched; derived names that are not arguments live here too. default: the value of anything else.
-    put: the edits that write a value to a name, in the spelling of the document (flag, negated flag, YAML key).
-    environment: variables of the job. open: absence cannot be asserted (e.g. "$@"). problems: faults of parsing.
+    written: explicit values (the last one wins). effective: values that differ from written or default after the
+    framework's derivations and switches, including derived names that are not arguments. default: the value of anything
+    else. put: the edits that write a value to a name, in the spelling of the document (flag, negated flag, YAML key).
+    environment: variables of the job. open: absence cannot be asserted (e.g. "$@"). problems: parsing faults.
     """
 
     target: Target
@@ -123,52 +124,53 @@ class Arguments:
     """Words such as "$@" assumed to add nothing: the caller of the run may add arguments there."""
 
     versions: Mapping[str, str] = field(default_factory=dict)
-    """Which version of which framework takes part: MindSpeed-LLM has {"megatron": "0.12.1", "mindspeed":
+    """The frameworks of the run, each with its version: MindSpeed-LLM has {"megatron": "0.12.1", "mindspeed":
     …, "mindspeed-llm": …}."""
 
     export: Callable[[str, object], tuple[Edit, ...]] = lambda name, value: ()
     """The edits that set an environment variable of the run."""
 
     keeps: Callable[[str], bool] = lambda name: True
-    """Whether an argument decides what is trained, or on what:
-    not to be taken away just because it clashes with another."""
+    """Whether an argument determines the model or the data: it is not removed just because it conflicts with
+    another."""
 
     decides: Callable[[str], str] = lambda name: ""
-    """What of the training an argument decides: "the number of parameters", "the tokens per step", …;
-    "" for none of it."""
+    """The part of the training that an argument affects: "the number of parameters", "the tokens per step", …;
+    "" for none."""
 
     trains_with: Mapping[str, tuple[str, tuple[object, ...]]] = MappingProxyType({})
-    """Arguments whose defaults take part in the training where another argument has one of some values."""
+    """Arguments with defaults that affect the training if another argument has one of some values."""
 
     relayout: Callable[[Sizes], tuple[Edit, ...]] | None = None
     """The edits that write another parallel layout in the spelling of the document; None if a dialect cannot."""
 
     names: Callable[[], Iterable[str]] = tuple
-    """Every argument that this release knows, where a dialect can list them."""
+    """Every argument that this release knows, if a dialect can list them."""
 
     variant: str = ""
-    """Which of its ways of building the network the framework takes, where their checks are in different places."""
+    """The way in which the framework builds the network, if the checks of its ways are in different places."""
 
     places_of: str = ""
-    """The release whose lines the rules of the framework name; the evidence finds those of this release."""
+    """The release to which the line numbers in the rules refer; the evidence maps them to this release."""
 
     words: tuple[Word, ...] = ()
-    """The words that the parser of options gets, where there is one."""
+    """The words that the option parser receives, if there is one."""
 
     certainty: Certainty = Certainty()
-    """How sure it is that these are the arguments of this release."""
+    """How certain it is that these are the arguments of this release."""
 
     settled: frozenset[str] = frozenset()
-    """Names of values of a run that the framework has checked before, whatever is typed: a checkpoint's."""
+    """Names of values that the framework has checked before, regardless of the explicit ones: those of a checkpoint."""
 
     handed: Mapping[str, Value] = field(default_factory=dict)
-    """What a program in front hands the framework instead of what was typed: this is "written" to the framework."""
+    """The values that a front end passes to the framework instead of the explicit ones: these are "written" for the
+    framework."""
 
     unread: str = ""
-    """The option of a fork whose file has more options and is not read; "" for none."""
+    """A fork's option for an unread file with more options; "" if there is none."""
 
     tree: Node | None = None
-    """A config as the framework loads it, with what it names merged into it; None if there is none."""
+    """A config as the framework loads it, merged with the files that it names; None if there is none."""
 
     def get(self, name: str) -> Value:
         """The effective value: derived or switched, otherwise written, otherwise the default."""
@@ -191,9 +193,9 @@ class Arguments:
 
 
 class Answers(dict[tuple[str, str], Any]):
-    """Cached answers of arguments by (name, view).
+    """Cached values of arguments by (name, view).
 
-    view: "effective", "written" (None when it is not typed), "given" (whether it is typed) or "environment". What may
+    view: "effective", "written" (None if it is not set), "given" (whether it is set) or "environment". A value that may
     have been given is Unknown.
     """
 

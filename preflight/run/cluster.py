@@ -17,9 +17,8 @@ GIB = 2**30
 
 
 class Factor(NamedTuple):
-    """What measured runs on a device show about estimates. shape: "dense" or "experts", "" for both; pace: how many
-    times as fast as estimated they were, beyond: bytes that they needed beyond the estimate, None if not measured;
-    runs: how many they were."""
+    """Corrections from measured runs on a device. shape: "dense" or "experts", "" for both; pace: the estimated time
+    divided by the measured one, beyond: bytes needed beyond the estimate, None if not measured; runs: their number."""
 
     device: str
     shape: str = ""
@@ -34,11 +33,11 @@ class Factor(NamedTuple):
 
 
 class Device(NamedTuple):
-    """An accelerator. memory: bytes on the card; usable: bytes a process can really get (None: not measured);
+    """An accelerator. memory: bytes on the card; usable: bytes that a process can actually get (None: not measured);
     flops: dense bf16 FLOP/s; intra, inter: bytes/s per device and direction inside and between nodes; architecture:
-    CUDA major (0 for others); context: bytes of driver and libraries outside the allocator; source: where the figures
-    are from; fp8, fp4: dense FLOP/s; hbm: bytes/s of its memory; domain: devices that the fast links join, where that
-    is more than a node; mesh: each pair of a node has a separate link."""
+    CUDA major (0 for others); context: bytes of driver and libraries outside the allocator; source: the source of the
+    figures; fp8, fp4: dense FLOP/s; hbm: bytes/s of its memory; domain: devices connected by the fast links, if that is
+    more than a node; mesh: each pair of a node has a separate link."""
 
     name: str
     memory: float
@@ -65,8 +64,8 @@ class Device(NamedTuple):
 
     @property
     def capability(self) -> tuple[int, int] | None:
-        """What the driver reports about a device whose architecture determines it; architecture 8 includes devices with
-        FP8."""
+        """Properties that the driver reports about a device, as far as its architecture determines them; architecture 8
+        includes devices with FP8."""
         if not self.architecture or (self.architecture == 8 and self.fp8 is not None):
             return None
         return self.architecture, 0
@@ -88,25 +87,25 @@ class Cluster:
     per_node: Value = field(default_factory=lambda: unknown("the devices per node are not given"))
     memory: Value = field(default_factory=lambda: unknown("no limit set"))
     buffer: Value = field(default_factory=lambda: unknown("no size of communication buffers is set"))
-    """Bytes of a communicator's buffer, where the environment sets them; a communicator has two."""
+    """Bytes of a communicator's buffer, if the environment sets them; a communicator has two."""
 
     measured: float = 0.0
-    """Bytes that a run on this cluster was measured to need beyond its estimate."""
+    """Measured bytes that a run on this cluster needed beyond its estimate."""
 
     pace: float = 1.0
-    """How many times as fast as its estimate a run on this cluster was measured to be."""
+    """The estimated time of a run on this cluster divided by its measured time."""
 
     network: float | None = None
-    """Bytes a second, device and direction between nodes, where the caller states them."""
+    """Bytes per second, device and direction between nodes, if the caller states them."""
 
     link: float | None = None
     """The same inside a node."""
 
     software: float | None = None
-    """The container of the run, as year and month (25.04), where the settings or the run itself state it."""
+    """The container of the run, as year and month (25.04), if the settings or the run itself state it."""
 
-    named: Value = field(default_factory=lambda: unknown(Reason("the device is not named", Needed.DEVICE)))
-    """Where the job itself names the device, if that is how it is known."""
+    named: Value = field(default_factory=lambda: unknown(Reason("no device is named", Needed.DEVICE)))
+    """The place where the job itself names the device, if that is its source."""
 
     said: tuple[Value, ...] = ()
     """Every source that states the number of devices, for the rule that compares them."""
@@ -114,7 +113,7 @@ class Cluster:
     asked: Value = field(
         default_factory=lambda: unknown(Reason("the run does not give its number of devices", Needed.WORLD_SIZE))
     )
-    """The devices that a front end asks for in separate keys, where the count is the caller's."""
+    """The devices that a front end requests in separate keys, if the caller states the count."""
 
     @property
     def budget(self) -> float | None:
@@ -158,7 +157,7 @@ def _device(row: dict[str, Any]) -> Device:
 
 
 FASTEST = 100_000
-"""GB/s of a link that are believed."""
+"""Plausible GB/s of a link."""
 
 
 class Network(NamedTuple):
@@ -192,7 +191,7 @@ def network_rate(text: str) -> float | None:
 _DRESS = lazy_pattern(r"(nvidia|amd|huawei|tesla|geforce|instinct|sxm\d*|pcie|oam|hbm\w*)")
 """Words of a product's name that do not distinguish it from others of the same memory: "NVIDIA-A100-SXM4-80GB"."""
 _FAMILY = frozenset(["910", "ascend910"])
-"""What Ascend's device plugin calls every card of the 910 series, of 32 GB or 64."""
+"""The name that Ascend's device plugin uses for every card of the 910 series, with 32 or 64 GB."""
 
 _SERVER = lazy_pattern(r"(?:module|card)-(\w+)-\d+(?:-\S+)?")
 """A kind of server as Ascend's device plugin labels it: "module-910b-8"."""

@@ -14,12 +14,12 @@ from preflight.source.record import NamedTuple
 
 LONGEST = 300
 MOST_WORDS = 5
-"""Of a model's name in the name of a file."""
+"""Matches a model's name in a file name."""
 
 
 class Published(NamedTuple):
-    """A model. sizes: by the names that a plan has for them (layers, hidden, heads, query_groups, …). traits: what else
-    is known of its network, TRAITS by name; it is plain where they are absent."""
+    """A model. sizes: by their names in a plan (layers, hidden, heads, query_groups, …). traits: other properties of
+    its network, by the names in TRAITS; absent ones have the plain value."""
 
     name: str
     sizes: Mapping[str, int]
@@ -35,7 +35,7 @@ TRAITS = (
 )
 """Tied embeddings, biases, norms, ALiBi; intermediate size of shared experts, dense layers before the first with
 experts; latent attention: ranks and head sizes; linear attention in most layers; encoders of images next to it; the
-base of rotary positions, where it is not 10000."""
+base of rotary positions, if it is not 10000."""
 _SIZE = re.compile(r"(?<!\d)(\d+)(?:\.(\d+))?b")
 
 
@@ -63,7 +63,7 @@ def published(paths: Iterable[str]) -> Published | None:
 
 
 def of_file(name: str) -> Published | None:
-    """The model that whole words of a file's name are the name of: pretrain_qwen3_8b_4k.sh."""
+    """The model named by whole words of a file name: pretrain_qwen3_8b_4k.sh."""
     words = [word for word in re.split(r"[^a-z0-9]+", name[-LONGEST:].lower().replace("point", "")) if word]
     found = {
         model.name: model

@@ -13,13 +13,11 @@ from preflight.source.record import NamedTuple, dataclass, field, fields
 class Sizes(NamedTuple):
     """A parallel layout in plain numbers, as proposed by the search. None: the framework derives the value.
 
-    recompute: "none", "selective" or "full"; full_layers: fully recomputed layers per pipeline stage instead;
-    listed: in addition to them, layers per stage, the full ones among them, in which cheap operators are recomputed;
-    stages: decoder layers per pipeline stage where they are to be written, chunks: by virtual stage and pipeline stage,
-    likewise;
-    sharded: shard the optimizer states; fused: switch on a kernel that keeps less, of "attention" or of the "loss";
-    fp8: compute products in FP8 by this recipe, "" leaves the precision as it is.
-    micro_batches 0 leaves their number as it comes out.
+    recompute: "none", "selective" or "full"; full_layers: fully recomputed layers per pipeline stage instead; listed:
+    layers per stage, including the full ones, in which cheap operators are recomputed; stages: decoder layers per
+    pipeline stage if they must be written, chunks: by virtual stage and pipeline stage, likewise; sharded: shard the
+    optimizer states; fused: enable a kernel that keeps less memory, for "attention" or for the "loss"; fp8: compute
+    products in FP8 by this recipe, "" leaves the precision as it is. micro_batches 0: their number is derived.
     """
 
     tensor: int
@@ -43,8 +41,8 @@ class Sizes(NamedTuple):
 
 
 class LinearAttention(NamedTuple):
-    """A gated delta rule instead of attention: in which share of the layers, its heads and their sizes, the width of
-    the convolution before it."""
+    """A gated delta rule instead of attention: the share of such layers, its heads and their sizes, the width of the
+    preceding convolution."""
 
     share: float
     key_heads: int
@@ -65,8 +63,8 @@ class LinearAttention(NamedTuple):
 
 
 class SparseAttention(NamedTuple):
-    """An indexer chooses the keys of each query: its heads and their size, how many keys, the share of the layers that
-    choose for themselves. fused: no kernel makes the scores of all keys. taught: the indexer's loss asks for them."""
+    """An indexer chooses the keys of each query: its heads and their size, the number of keys, the share of the layers
+    with their own choice. fused: the scores of all keys are not materialized. taught: the indexer's loss needs them."""
 
     heads: int
     dim: int
@@ -91,14 +89,14 @@ class Recompute:
     mode: Value = _NOT_GIVEN  # "none", "full", "selective"
     method: Value = _NOT_GIVEN  # Megatron's "uniform" or "block"; None
     layers: Value = _NOT_GIVEN  # recompute_num_layers; None
-    shared: Value = _NOT_GIVEN  # True: a rank's virtual stages share that number, dealt out layer by layer
+    shared: Value = _NOT_GIVEN  # True: the virtual stages of a rank share that number, distributed layer by layer
     modules: Value = _NOT_GIVEN  # tuple of module names for "selective"
-    full_layers: Value = _NOT_GIVEN  # layers[v][s] fully recomputed, where counts are given per stage; None
+    full_layers: Value = _NOT_GIVEN  # layers[v][s] fully recomputed, if counts are given per stage; None
     # tuple of (names of kept outputs as the memory model calls them, counts per [v][s]); None
     operators: Value = _NOT_GIVEN
-    # tuple of (a linear as adapters name it, or "scores", that runs again; counts per [v][s]); None
+    # tuple of (a recomputed linear as adapters name it, or "scores"; counts per [v][s]); None
     repeated: Value = _NOT_GIVEN
-    doubtful: Value = _NOT_GIVEN  # tuple of kept outputs of which some may be gone at the peak; () or None
+    doubtful: Value = _NOT_GIVEN  # tuple of kept outputs, some of which may be freed at the peak; () or None
     offload: Value = _NOT_GIVEN  # activation offloading or swap is on
 
 
@@ -108,9 +106,9 @@ class Colocated:
 
     policy: Value = _NOT_GIVEN  # True: the loss needs log-probabilities of every token
     reference: Value = _NOT_GIVEN  # frozen copies of the weights that are on the device during a training step
-    rollout: Value = _NOT_GIVEN  # part of the device that an engine takes to generate; None: it has other devices
+    rollout: Value = _NOT_GIVEN  # share of the device that an engine uses for generation; None: it has other devices
     asleep: Value = _NOT_GIVEN  # True: the engine frees its weights and cache before a training step
-    # what of the actor is off the device while the engine generates: "weights", "gradients", "optimizer"
+    # parts of the actor that are off the device during generation: "weights", "gradients", "optimizer"
     freed: Value = _NOT_GIVEN
 
 
@@ -126,62 +124,63 @@ class Model:
     query_groups: Value = _NOT_GIVEN  # key/value heads; equals heads for plain multi-head attention
     head_dim: Value = _NOT_GIVEN
     ffn: Value = _NOT_GIVEN  # intermediate size of a dense layer
-    gated: Value = _NOT_GIVEN  # True: two input projections (SwiGLU and kin)
-    # tensors of the intermediate size that the gate's activation keeps, where no kernel fuses it; None or 0
+    gated: Value = _NOT_GIVEN  # True: two input projections (SwiGLU and similar)
+    # tensors of the intermediate size that the gate's activation keeps, if no kernel fuses it; None or 0
     gate_kept: Value = _NOT_GIVEN
     vocab: Value = _NOT_GIVEN  # rows of the embedding as built, padding included
     sequence: Value = _NOT_GIVEN  # tokens per sample
-    positions: Value = _NOT_GIVEN  # rows of a learned position table; 0 when positions are not learned
-    rotary_base: Value = _NOT_GIVEN  # of rotary positions; None where positions are of another kind
+    positions: Value = _NOT_GIVEN  # rows of a learned position table; 0 if positions are not learned
+    rotary_base: Value = _NOT_GIVEN  # base of rotary positions; None for other kinds of positions
     tied: Value = _NOT_GIVEN  # input and output embedding share weights
     bias: Value = _NOT_GIVEN  # biases in attention output and MLP linears
     qkv_bias: Value = _NOT_GIVEN
     norm: Value = _NOT_GIVEN  # "rms" or "layer"
     qk_norm: Value = _NOT_GIVEN
-    post_norm: Value = _NOT_GIVEN  # True: attention's and the MLP's output pass a separate norm
+    post_norm: Value = _NOT_GIVEN  # True: the outputs of attention and of the MLP pass through a separate norm
     hidden_dropout: Value = _NOT_GIVEN
     attention_dropout: Value = _NOT_GIVEN
     attention: Value = _NOT_GIVEN  # "flash", "fused", "unfused", "mla-flash" …: the backend that really runs
-    window: Value = _NOT_GIVEN  # tokens before it that a query sees in windowed layers; None without windows
-    window_every: Value = _NOT_GIVEN  # each so many-th layer sees all tokens; None or 0: all layers are windowed
+    window: Value = _NOT_GIVEN  # number of preceding tokens that a query sees in windowed layers; None without windows
+    window_every: Value = _NOT_GIVEN  # every n-th layer sees all tokens; None or 0: all layers are windowed
     variant: Value = _NOT_GIVEN  # LinearAttention or SparseAttention; None without
     kernels: Value = _NOT_GIVEN  # "transformer_engine", "local", "inference_optimized", "torch-npu", "mindspore"
     cross_entropy: Value = _NOT_GIVEN  # the loss: "unfused", "unfused-copy", "native", "te", "mindspore"
-    capped: Value = _NOT_GIVEN  # True: logits pass a tanh, whose output is kept
-    latent: Value = _NOT_GIVEN  # multi-head latent attention: True / False; the sizes None when not latent
+    capped: Value = _NOT_GIVEN  # True: logits pass through a tanh, and its output is kept
+    latent: Value = _NOT_GIVEN  # multi-head latent attention: True / False; the sizes are None if not latent
     q_lora_rank: Value = _NOT_GIVEN
     kv_lora_rank: Value = _NOT_GIVEN
     qk_nope_dim: Value = _NOT_GIVEN
     qk_rope_dim: Value = _NOT_GIVEN
     v_dim: Value = _NOT_GIVEN
     down_split: Value = _NOT_GIVEN  # True: latent attention's down projections are divided over tensor-parallel ranks
-    # what attention's kernel gets heads of queries and keys, and of values, padded to; None: as they are
+    # padded head sizes of queries and keys, and of values, for the attention kernel; None: not padded
     padded_dims: Value = _NOT_GIVEN
-    experts: Value = _NOT_GIVEN  # mixture of experts; None or 0 when dense
+    experts: Value = _NOT_GIVEN  # mixture of experts; None or 0 if dense
     top_k: Value = _NOT_GIVEN
     expert_ffn: Value = _NOT_GIVEN
     shared_ffn: Value = _NOT_GIVEN  # intermediate size of all shared experts of a layer together; 0 or None without
     expert_layers: Value = _NOT_GIVEN  # tuple of bool per layer: True if the MLP is a mixture
-    capacity: Value = _NOT_GIVEN  # capacity factor; None when tokens are not dropped
+    capacity: Value = _NOT_GIVEN  # capacity factor; None if tokens are not dropped
     dispatcher: Value = _NOT_GIVEN  # how tokens travel to their experts: "alltoall", "allgather", "flex" …
-    router_copy: Value = _NOT_GIVEN  # bytes an element of the copy of its input that a router keeps; 0 without
-    # True: experts' outputs are weighted, where they are put back in order; else their activations are
+    router_copy: Value = _NOT_GIVEN  # bytes per element of the copy of its input that a router keeps; 0 without one
+    # True: experts' outputs are weighted when they are put back in order; otherwise their activations are
     weighted_last: Value = _NOT_GIVEN
     grouped_gemm: Value = _NOT_GIVEN  # True: the experts of a rank are one parameter
-    parts: Value = _NOT_GIVEN  # hybrid: a letter a decoder layer, M Mamba, * attention, - MLP, E experts; None without
+    # hybrid: one letter per decoder layer, M Mamba, * attention, - MLP, E experts; None without
+    parts: Value = _NOT_GIVEN
     mamba: Value = _NOT_GIVEN  # hybrid: (heads, head size, state size, groups); None without
     mtp: Value = _NOT_GIVEN  # multi-token-prediction layers; None or 0 without
     lora_rank: Value = _NOT_GIVEN  # None without
-    beside: Value = _NOT_GIVEN  # (frozen, trained, bytes a token) parts next to a decoder that is frozen; None without
+    beside: Value = _NOT_GIVEN  # (frozen, trained, bytes per token) of parts next to a frozen decoder; None without
     # linears with an adapter: "query", "key", "value", "qkv", "projection", "gate", "up", "fc1", "fc2"; () without
     lora_targets: Value = _NOT_GIVEN
-    # tensors of heads x sequence² in 16 bits that attention adds: of a sample in each layer in flight, that stay, of a
-    # sample that stay; None without
+    # tensors of heads x sequence² in 16 bits that attention adds: per sample in each layer in flight; permanent;
+    # permanent per sample; None without
     pair_bias: Value = _NOT_GIVEN
-    # residual streams: how many, bytes an element of them that a connection keeps (least, most), bytes that it holds
-    # for a moment; None if there is one
+    # residual streams: their number, bytes per element that a connection keeps (minimum, maximum), bytes that it holds
+    # temporarily; None if there is one
     streams: Value = _NOT_GIVEN
-    gate_apart: Value = _NOT_GIVEN  # True: the gate's activation and the product each keep their output
+    gate_apart: Value = _NOT_GIVEN  # True: the gate's activation and the product both keep their output
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,9 +195,9 @@ class Layout:
     expert: Value = _NOT_GIVEN
     expert_tensor: Value = _NOT_GIVEN
     extended: Value = _NOT_GIVEN  # tensor-parallel ranks hold separate experts instead of parts of each expert
-    # ranks that hold one copy of the model, where that is more than tensor * pipeline * context
+    # ranks that hold one copy of the model, if more than tensor * pipeline * context
     replica: Value = _NOT_GIVEN
-    virtual: Value = _NOT_GIVEN  # virtual stages per pipeline rank; None when there are none
+    virtual: Value = _NOT_GIVEN  # virtual stages per pipeline rank; None if there are none
     sequence_parallel: Value = _NOT_GIVEN  # effective
     tensor_x: Value = _NOT_GIVEN  # ranks of the first direction of 2-D tensor parallelism; None without
     # tuple over virtual chunks of tuples over pipeline ranks: decoder layers held; layers[v][s]
@@ -207,17 +206,17 @@ class Layout:
     schedule: Value = _NOT_GIVEN
     group: Value = _NOT_GIVEN  # micro-batches per virtual-stage group of the interleaved schedule
     sequence_splits: Value = _NOT_GIVEN  # sequence pipeline: parts per sequence
-    deferred: Value = _NOT_GIVEN  # micro-batches whose output-layer weight gradient is put off; 0 without
-    # so many ranks exchange heads for tokens around attention and keep its output on both sides; 0
+    deferred: Value = _NOT_GIVEN  # micro-batches with a deferred weight gradient of the output layer; 0 without
+    # number of ranks that exchange heads for tokens around attention and keep its output on both sides; 0
     exchanged: Value = _NOT_GIVEN
-    # tuple of what is hidden behind computation: "backward", "tensor", "gradients", "parameters", "experts", "stages",
-    # "graphs" where kernels start from a recorded graph, and "whole graph" where that is one for the iteration
+    # tuple of communication hidden behind computation: "backward", "tensor", "gradients", "parameters", "experts",
+    # "stages", "graphs" if kernels start from a recorded graph, and "whole graph" if there is one for the iteration
     overlaps: Value = _NOT_GIVEN
-    weight_shards: Value | None = None  # ranks that share a weight beyond tensor parallelism, where that can be
-    only_expert_tensor: int = 0  # the one size of it that the framework has; 0 if it is chosen, or follows tensor
+    weight_shards: Value | None = None  # ranks that share a weight beyond tensor parallelism, if supported
+    only_expert_tensor: int = 0  # the only supported expert tensor size; 0 if it can be chosen, or follows tensor
     expert_grid: bool = False  # expert tensor x expert x pipeline ranks must divide the devices, too
     heads_split: bool = True  # tensor parallelism divides attention by its heads
-    data_stated: bool = False  # the framework wants data parallel stated (MindFormers) instead of deriving it
+    data_stated: bool = False  # data parallel must be stated (MindFormers) instead of being derived
     # how layers may be split unevenly over stages: "any" (every stage), "ends" (first and last), "" (not at all)
     split: str = ""
     chunked: bool = False  # virtual stages may each have a different number of layers
@@ -232,7 +231,8 @@ class Batch:
     total: Value = _NOT_GIVEN  # samples per step
     varying: Value = _NOT_GIVEN  # True: samples are not padded, the sequence length is only their limit
     pairs: Value = _NOT_GIVEN  # True: preference tuning; a sample is two sequences, a frozen reference model is kept
-    packed: Value = _NOT_GIVEN  # tokens that a micro-batch is filled up to, of samples of any length; None without
+    # number of tokens up to which a micro-batch is filled with samples of any length; None without
+    packed: Value = _NOT_GIVEN
     mask_from_loader: Value = _NOT_GIVEN  # the data loader makes an attention mask of sequence² bytes
 
 
@@ -244,9 +244,9 @@ class Precision:
     parameters: Value = _NOT_GIVEN
     compute: Value = _NOT_GIVEN
     gradients: Value = _NOT_GIVEN
-    master: Value = _NOT_GIVEN  # master copy in the optimizer; None when there is none
+    master: Value = _NOT_GIVEN  # master copy in the optimizer; None if there is none
     states: Value = _NOT_GIVEN  # Adam moments
-    second: Value = _NOT_GIVEN  # the second moment, where it differs; None as the first
+    second: Value = _NOT_GIVEN  # the second moment, if it differs; None: as the first
     fp8: Value = _NOT_GIVEN  # fp8 recipe or None
     fp8_parameters: Value = _NOT_GIVEN
     fp4: Value = _NOT_GIVEN  # fp4 recipe or None
@@ -264,14 +264,15 @@ class Optimizer:
     # True: the stored weights are sharded with the states (MindSpore optimizer parallel)
     weights_sharded: Value = _NOT_GIVEN
     offload: Value = _NOT_GIVEN  # fraction of states on the host
-    fsdp: Value = _NOT_GIVEN  # the name of what shards fully; None without
+    fsdp: Value = _NOT_GIVEN  # the name of the fully sharding implementation; None without
     double_buffer: Value = _NOT_GIVEN  # fully sharded: two buffers for the gradients of a layer
-    whole_after_forward: Value = _NOT_GIVEN  # True: fully sharded weights stay whole until the backward pass
-    # states are divided by whole parameters: "all", "either" (tables, too, in older versions); "" or None when not
+    whole_after_forward: Value = _NOT_GIVEN  # True: fully sharded weights stay unsharded until the backward pass
+    # states are divided by whole parameters: "all", "either" (tables, too, in older versions); "" or None if not
     owned: Value = _NOT_GIVEN
-    in_place: Value = _NOT_GIVEN  # True: the update is known to need no copy of a parameter
+    in_place: Value = _NOT_GIVEN  # True: the update certainly needs no copy of a parameter
     gradient_fusion: Value = _NOT_GIVEN  # weight gradients accumulate straight into the main gradient buffer
-    # states are on the host and visit the device in so many parts during a step; 0 or None when they stay
+    # states are on the host and are copied to the device in this number of parts during a step; 0 or None if they stay
+    # on the device
     swapped: Value = _NOT_GIVEN
 
 
@@ -287,7 +288,7 @@ class Inference:
 
 
 class Bound(NamedTuple):
-    """Between what a value is that is not known. name: of the value, dotted. how: how a caller states it."""
+    """The bounds of an unknown value. name: its dotted name. how: how a caller states it."""
 
     name: str
     least: int
@@ -302,15 +303,15 @@ class Supposed(NamedTuple):
     plan: Plan
     reasons: tuple[str, ...]
     replaced: tuple[str, ...] = ()
-    """Those of the reasons by which a size that is typed became another one."""
+    """The reasons for which an explicit size was replaced."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Everything neutral about a run. unmodelled: features that the memory model does not know. doubted: such features
-    that may be on. architecture: compute capability of the device that the run was checked for; 0 if none is known.
-    bounds: what a dialect knows of sizes that are not known. supposed: makes the plan that memory is estimated for
-    where this one leaves too much open; None if there is none."""
+    """Everything neutral about a run. unmodelled: features without a memory formula. doubted: such features
+    that may be on. architecture: compute capability of the device that the run was checked for; 0 if unknown. bounds:
+    bounds of unknown sizes, from the dialect. supposed: creates the plan for the memory estimate if this one leaves too
+    much open; None if there is none."""
 
     target: Target
     model: Model = field(default_factory=Model)
@@ -324,7 +325,7 @@ class Plan:
     unmodelled: tuple[Unmodelled, ...] = ()
     doubted: tuple[Unmodelled, ...] = ()
     untimed: tuple[Unmodelled, ...] = ()
-    """What a step may take longer or shorter for, and step time has no term for."""
+    """Features that may change the time of a step and have no term."""
     architecture: int = 0
     bounds: tuple[Bound, ...] = ()
     supposed: Callable[[], Supposed | None] | None = None

@@ -1,4 +1,4 @@
-"""What a call asks for: the target, with its patch releases, and what it states."""
+"""The request of a call: the target, with its patch releases, and the stated facts."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ class Given(dict[str, str]):
 class SiteRequest(NamedTuple):
     """A request to inspect the paths that a run refers to.
 
-    python: the interpreter of the job, "" where it is not stated. inventory: a file with what the scheduler reports of
-    its nodes; scheduler: the one to ask for that. seconds: how long to wait for one path. kept: what was seen.
+    python: the interpreter of the job, "" if not stated. inventory: a file with the scheduler's report on its nodes;
+    scheduler: the scheduler to query instead. seconds: how long to wait for one path. kept: cached results.
     """
 
     python: str = ""
@@ -76,12 +76,12 @@ class SiteRequest(NamedTuple):
 class Request(NamedTuple):
     """Facts from the command line, the settings or the scheduler; None if not stated.
 
-    measured: bytes that a measured run needed beyond what was estimated for it; pace: how many times as fast as its
-    estimate it was. follow: whether other files that a config names may be opened (not at the gate). environment:
-    variables of the job, not of this process. given: arguments and variables of scripts as the caller states them,
-    whatever the files have. program: the folder with the source that the job runs. machine: versions of packages where
-    it will run. source_path: folders where further scripts are that scripts source and start. site: how to look at what
-    the run names where it is; None if that is not asked for.
+    measured: bytes that a measured run needed beyond its estimate; pace: its estimated time divided by its measured
+    time. follow: whether other files that a config names may be opened (not at the gate). environment: variables of the
+    job, not of this process. given: arguments and variables of scripts as the caller states them, regardless of the
+    files. program: the folder with the source that the job runs. machine: versions of packages where it will run.
+    source_path: folders with other scripts that scripts source and start. site: how to examine the files that the run
+    names on this machine; None if that is not requested.
     """
 
     world_size: int | None = None
@@ -99,10 +99,10 @@ class Request(NamedTuple):
     source_path: tuple[Path, ...] = ()
     site: SiteRequest | None = None
     factors: tuple[Factor, ...] = ()
-    """What measured runs show about estimates, by device and kind of model."""
+    """Corrections from measured runs, by device and kind of model."""
     network: float | None = None
     link: float | None = None
-    """Bytes a second, device and direction between nodes, and inside a node."""
+    """Bytes per second, device and direction between nodes, and inside a node."""
     software: float | None = None
     """The container of the cluster's runs, as year and month."""
 
@@ -148,8 +148,7 @@ def _rules(target: Target | None, part: str) -> frozenset[str]:
 
 
 def described_around(asked: Target) -> tuple[str, str]:
-    """The described releases of its line just below and just above a release; "" where it is older or newer than
-    all."""
+    """The described releases of its line just below and just above a release; "" if it is older or newer than all."""
     table = schemas.read("releases")
     releases: list[str] = [*table.get(asked.framework, ()), *table.get(f"{asked.framework} branches", ())]
     line, wanted = branch(asked.version)

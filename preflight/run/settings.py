@@ -24,7 +24,7 @@ from preflight.source.text import InputError, note_file
 MAX_SETTINGS = 250_000
 """Bytes of a settings file: TOML is read by Python, slowly."""
 MAX_DOTS = 1000
-"""In a line: tomllib takes time and memory that grow with the square of the parts of a key."""
+"""Dots in a line: the time and memory of tomllib grow with the square of the number of parts of a key."""
 
 
 def read_any(path: Path) -> str:
@@ -33,7 +33,7 @@ def read_any(path: Path) -> str:
     with open(path, "rb") as stream:
         data = stream.read(MAX_SETTINGS + 1)
     if len(data) > MAX_SETTINGS:
-        raise InputError(f"is more than {MAX_SETTINGS} bytes long; settings of that size are not read", str(path))
+        raise InputError(f"is more than {MAX_SETTINGS} bytes long; settings files of that size are not read", str(path))
     return data.decode("utf-8", "replace")
 
 
@@ -46,7 +46,9 @@ def parse(path: Path, text: str) -> dict[str, Any]:
     else:
         import tomli as tomllib
     if any(line.count(".") > MAX_DOTS for line in text.splitlines()):
-        raise InputError(f"has a line with more than {MAX_DOTS} dots; a key of that many parts is not read", str(path))
+        raise InputError(
+            f"has a line with more than {MAX_DOTS} dots; keys with that many parts are not read", str(path)
+        )
     try:
         return tomllib.loads(text)
     except RecursionError:
@@ -57,7 +59,7 @@ def parse(path: Path, text: str) -> dict[str, Any]:
         raise InputError(f"is not TOML: {str(error).partition(' (at ')[0]}", str(path), line, column) from None
 
 
-try:  # hashlib loads OpenSSL first, which takes longer than to read a settings file
+try:  # hashlib first loads OpenSSL, which takes longer than reading a settings file
     from _blake2 import blake2b
 except ImportError:
     from hashlib import blake2b
@@ -131,9 +133,9 @@ def _words(error: Any, where: str) -> tuple[str, str]:
         inner = f"{where}.{name}" if where else name
         hint = did_you_mean(name, known)
         if inner == "tool":
-            hint = "; in this file settings are not under [tool.preflight]"
+            hint = "; in this file settings do not go under [tool.preflight]"
         return f"{f'{where} has' if where else 'there is'} no setting {name!r}{hint}", inner
-    return f"{where} is not as the schema asks: {error.message}", where
+    return f"{where} does not match the schema: {error.message}", where
 
 
 FILE = "preflight.toml"
@@ -143,9 +145,10 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class Facts(NamedTuple):
-    """What may be stated about a job in addition to its files; None means not stated. target: "mindformers@1.5.0". set:
-    arguments and variables, as texts. program: the folder with the source that it runs. network: the network between
-    nodes, by name or in GB/s a device and direction; link: GB/s inside a node; software: the container, as "25.04"."""
+    """Facts that may be stated about a job in addition to its files; None means not stated. target:
+    "mindformers@1.5.0". set: arguments and variables, as texts. program: the folder with the source that it runs.
+    network: the network between nodes, by name or in GB/s a device and direction; link: GB/s inside a node; software:
+    the container, as "25.04"."""
 
     world_size: int | None = None
     nodes: int | None = None
@@ -169,7 +172,7 @@ class Facts(NamedTuple):
 
 
 SEVERITIES = ("note", "warning", "error")
-"""The least first."""
+"""The lowest first."""
 
 
 class Choice(NamedTuple):
@@ -183,7 +186,7 @@ class Choice(NamedTuple):
     least: str = ""
 
     def takes(self, rule: str) -> bool:
-        """Whether a rule must run: an unselected rule may still make findings of a selected severity."""
+        """Whether a rule must run: an unselected rule may still report findings of a selected severity."""
         selected = not self.select or any(name in SEVERITIES for name in self.select) or _matches(rule, self.select)
         return selected and not _matches(rule, self.ignore)
 
@@ -244,7 +247,7 @@ class Settings(NamedTuple):
     raw: Mapping[str, Any] = _NOTHING
     source_path: tuple[Path, ...] = ()
     site: SiteRequest = SiteRequest()
-    """How the place of a job is looked at where --site asks for that."""
+    """How the files of a job are examined with --site."""
 
     def matching(self, path: Path) -> tuple[PerFile, ...]:
         """The per-file settings of a path, in the order of the file."""
@@ -307,7 +310,7 @@ def _folder(name: str, path: Path) -> Path:
     if not folder.is_dir():
         raise InputError(f"source-path: {name} is not a folder", str(path))
     if not Path(os.path.realpath(folder)).is_relative_to(checkout_root(path)):
-        raise InputError(f"source-path: {name} lies outside of the project", str(path))
+        raise InputError(f"source-path: {name} is outside of the project", str(path))
     return folder
 
 

@@ -1,4 +1,4 @@
-"""Settings files: where they are, and what they have."""
+"""Settings files: their locations and contents."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _unusable(base: Path, path: Path, chain: tuple[Path, ...]) -> str:
     """The reason why a file cannot be extended, or "": settings in a checkout open nothing outside it."""
     real = os.path.realpath(base)
     if not Path(real).is_relative_to(checkout_root(path)):
-        return "lies outside of the project"
+        return "is outside of the project"
     if not base.is_file():
         return "does not exist"
     if real in {os.path.realpath(one) for one in chain}:
@@ -92,16 +92,16 @@ def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 
 
 HIGHEST = 64
-"""Folders that are looked into, a file's own and those above it."""
+"""Maximum number of folders that are searched: a file's own and those above it."""
 PROJECT = "pyproject.toml"
 TABLE = "[tool.preflight"
 WITHIN_TOOL = lazy_pattern(r"""^[ \t]*(?:\[[ \t]*)?["']?tool\b["']?.*preflight""", re.MULTILINE)
 TOOL_ALONE = lazy_pattern(r"""^[ \t]*\[[ \t]*["']?tool["']?[ \t]*\]""", re.MULTILINE)
-"""Of a file with settings of preflight, one of the two: a line that names both, or the table of all tools."""
+"""Matches in a file with settings of preflight: a line that names both, or the table of all tools."""
 
 
 Tell = Callable[[str, str], None]
-"""Reports that a settings file does not count, and why."""
+"""Reports that a settings file is ignored, and why."""
 
 
 class Search:
@@ -141,7 +141,7 @@ class Search:
         try:
             meant = path.name == FILE or TABLE in read_any(path)
         except (InputError, OSError):
-            return  # its author decides neither what holds nor whether anything is checked
+            return  # its author must not decide which settings apply or whether anything is checked
         if meant and str(path) not in self.ignored:
             self.ignored[str(path)] = why
             self._tell(str(path), why)
@@ -158,27 +158,27 @@ def _has_table(path: Path) -> bool:
 
 REASONS = (
     (
-        Message("everybody may write to its folder"),
+        Message("its folder is writable by everyone"),
         Message("its folder belongs to another user"),
-        Message("everybody may write to it"),
+        Message("it is writable by everyone"),
         Message("it belongs to another user"),
     ),
     (
-        Message("it is a link, and everybody may write to the folder of its target"),
+        Message("it is a link, and the folder of its target is writable by everyone"),
         Message("it is a link, and the folder of its target belongs to another user"),
-        Message("it is a link, and everybody may write to its target"),
+        Message("it is a link, and its target is writable by everyone"),
         Message("it is a link, and its target belongs to another user"),
     ),
 )
-"""Of a file itself, and of the target of a link."""
+"""Reasons for a file itself, and for the target of a link."""
 
 
 def distrust(path: Path, start: Path) -> str:
-    """The reason why a settings file does not count for a folder, or "".
+    """The reason why a settings file is ignored for a folder, or "".
 
     If the file is a link, the link and its target must both be trusted.
     """
-    if sys.platform == "win32":  # where modes mean nothing
+    if sys.platform == "win32":  # systems on which file modes have no meaning
         return ""
     try:
         trusted = (os.geteuid(), os.stat(start).st_uid, 0)
@@ -189,7 +189,7 @@ def distrust(path: Path, start: Path) -> str:
             if any(faults):
                 return reasons[faults.index(True)]
     except OSError as error:
-        return Message("it cannot be looked at: {why}", why=error.strerror)
+        return Message("it cannot be examined: {why}", why=error.strerror)
     return ""
 
 

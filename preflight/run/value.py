@@ -13,13 +13,13 @@ from preflight.source.text import Span
 
 
 class Origin(str, Enum):
-    """Where a value comes from."""
+    """The origin of a value."""
 
     WRITTEN = "written"
-    STATED = "stated"  # by the caller, not in the files
+    STATED = "stated"  # stated by the caller, not in the files
     DEFAULT = "default"
     DERIVED = "derived"
-    ASSUMED = "assumed"  # from a published name, or from habit: never the reason of an error or a fix
+    ASSUMED = "assumed"  # from a published name, or from convention: never the reason for an error or a fix
     UNKNOWN = "unknown"
 
     def __str__(self) -> str:
@@ -32,9 +32,8 @@ BY_CALLER = "stated by the caller"
 class Value(NamedTuple):
     """A value (`raw`, plain data or Unknown), its origin, and the place where it can be changed.
 
-    note: the default's version, the formula of a derived value, or why it is unknown. setting: the place where a human
-    typed it, if a human did. edits: gives the edits that make this setting another value; None if no single setting
-    holds it.
+    note: the default's version, the formula of a derived value, or why it is unknown. setting: the place where it was
+    typed, if it was. edits: returns the edits that change this setting; None if no single setting has the value.
     """
 
     raw: Any
@@ -96,7 +95,7 @@ def derived(raw: object, note: str = "") -> Value:
 
 
 def assumed(raw: object, note: str = "") -> Value:
-    """A value assumed from a published name or from habit; note: the reason."""
+    """A value assumed from a published name or from convention; note: the reason."""
     return Value(raw, Origin.ASSUMED, note=note)
 
 

@@ -28,8 +28,8 @@ BRANCH = re.compile(r"(?P<of>\d[\w.]*_)?(?P<line>[a-z]+_r)(?P<number>\d+(?:\.\d+
 
 @cache
 def branch(version: str) -> tuple[str, tuple[int, ...]]:
-    """The line that a version is one of, and its number there: branches that are named after the release they are built
-    on, such as "core_r0.7.0", are a separate line, and so is each release on another one, such as
+    """The line of versions to which a version belongs, and its number there: branches that are named after the release
+    they are built on, such as "core_r0.7.0", are a separate line, and so is each release on another one, such as
     "2.1.0_core_r0.8.0"; "" is that of the releases."""
     found = BRANCH.fullmatch(version)
     if found is None:
@@ -43,7 +43,7 @@ def is_final(version: str) -> bool:
 
 
 NEWEST = (1 << 30,)
-"""What a branch such as "master" counts as."""
+"""The version that represents a branch such as "master"."""
 
 
 @cache

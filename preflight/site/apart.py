@@ -1,6 +1,6 @@
 """Looks at files in a child process with limits: a file system that hangs, a file that is a trap, and a reader that
-takes too much do not harm the caller. Results come back as values, and no name in them is resolved but those of
-preflight's own facts."""
+takes too much do not harm the caller. Results come back as values, and only names of preflight's own facts are resolved
+in them."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ ALL = 256 * 1024 * 1024
 MEMORY = 1024 * 1024 * 1024
 """Bytes that the child may allocate in addition to those at its start: 23 MB of metadata take 378 MB."""
 SECONDS = 30
-"""Of the processor, for the whole child."""
+"""Processor seconds for the whole child."""
 ANSWER = 16 * 1024 * 1024
 """Bytes of one answer."""
 HOME = "preflight.job"
 """The module of the facts that a job has."""
-NO_FORK = "this system cannot start a separate process for it"
+NO_FORK = "this system cannot start a separate process for this check"
 
 
 class Unread(Exception):
@@ -46,7 +46,7 @@ class Eyes:
         self._left = ALL
 
     def note(self, path: str, how: str, because: str = "") -> None:
-        """Record what was done with a path."""
+        """Record an operation on a path."""
         if how == "read":
             self.opened.pop((path, "seen"), None)
         if (path, "read") not in self.opened:
@@ -130,11 +130,11 @@ class Eyes:
 
 
 Task = partial[Any]
-"""A reader with what it is to read: it takes the eyes, and hashable values by their names."""
+"""A reader with its arguments: it receives the eyes, and hashable values by name."""
 
 
 class Answer(NamedTuple):
-    """The result of a task; because: why there is none. opened: the inspected paths."""
+    """The result of a task; because: the reason if there is none. opened: the inspected paths."""
 
     value: Any
     because: str = ""
@@ -171,11 +171,11 @@ def _in_child(tasks: Sequence[Task], seconds: float, answers: list[Answer]) -> s
         for _ in tasks:
             frame = _frame(reader, seconds)
             if not frame:
-                return f"it takes more than {seconds:.0f} s" if frame is None else "it takes more than it may take"
+                return f"it took more than {seconds:.0f} s" if frame is None else "it exceeded its limits"
             answers.append(_Facts(io.BytesIO(frame)).load())
         return ""
-    except Exception:  # what comes back is not an answer
-        return "it takes more than it may take"
+    except Exception:  # the data from the child is not a result
+        return "it exceeded its limits"
     finally:
         os.close(reader)
         _end(child)
@@ -202,7 +202,7 @@ def _frame(reader: int, seconds: float) -> bytes | None:
 
 
 def _end(child: int) -> None:
-    """End the child; one that hangs in the kernel is left to itself."""
+    """End the child; one that hangs in the kernel is abandoned."""
     with contextlib.suppress(ProcessLookupError, ChildProcessError):
         os.kill(child, 9)
         for _ in range(100):
@@ -218,7 +218,7 @@ def _serve(tasks: Sequence[Task], writer: int) -> None:
         eyes = Eyes()
         for task in tasks:
             data = pickle.dumps(_answer(task, eyes), 4)
-            data = data if len(data) <= ANSWER else pickle.dumps(Answer(None, "there is too much of it"), 4)
+            data = data if len(data) <= ANSWER else pickle.dumps(Answer(None, "it is too large"), 4)
             data = len(data).to_bytes(4, "little") + data
             while data:
                 data = data[os.write(writer, data) :]
@@ -246,9 +246,9 @@ def _answer(task: Task, eyes: Eyes) -> Answer:
     except Unread as error:
         return Answer(None, str(error), tuple(eyes.opened.values()))
     except (MemoryError, RecursionError):
-        return Answer(None, "it takes more than it may take", tuple(eyes.opened.values()))
+        return Answer(None, "it exceeded its limits", tuple(eyes.opened.values()))
     except Exception as error:
-        return Answer(None, f"it is not understood ({type(error).__name__})", tuple(eyes.opened.values()))
+        return Answer(None, f"its format is not recognised ({type(error).__name__})", tuple(eyes.opened.values()))
 
 
 class _Facts(pickle.Unpickler):

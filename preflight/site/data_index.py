@@ -23,7 +23,7 @@ TYPES = {
     8: ("uint16", 2),
 }
 Bounds = tuple[float, float] | None
-"""Where a split begins and ends, as shares of all sequences; None for one that is not built."""
+"""The start and end of a split, as shares of all sequences; None if it is not built."""
 
 
 class Broken(Exception):
@@ -42,21 +42,21 @@ class Index:
         self.size = eyes.size(path) or 0
         head = eyes.read(path, 0, BEGIN)
         if head[:9] != HEADER:
-            raise Broken("header", f"it begins with {head[:9]!r}")
+            raise Broken("header", f"it starts with {head[:9]!r}")
         if len(head) < BEGIN:
-            raise Broken("cut-off", f"it has {self.size:,} bytes, its head alone {BEGIN}")
+            raise Broken("cut-off", f"it has {self.size:,} bytes, but its header alone has {BEGIN}")
         self.version, code, self.count, self.entries = struct.unpack("<QBQQ", head[9:])
         if self.version != 1:
             raise Broken("version", f"its version is {self.version}, not 1")
         if code not in TYPES:
-            raise Broken("type", f"its number for the type of tokens is {code}")
+            raise Broken("type", f"its code for the token type is {code}")
         self.dtype, self.width = TYPES[code]
         needed = BEGIN + 12 * self.count + 8 * self.entries
         if self.size < needed:
-            raise Broken("cut-off", f"it has {self.size:,} bytes, its {self.count:,} sequences need {needed:,}")
+            raise Broken("cut-off", f"it has {self.size:,} bytes, but its {self.count:,} sequences need {needed:,}")
         last = self._number("<q", BEGIN + 12 * self.count + 8 * (self.entries - 1)) if self.entries else -1
         if last != self.count:
-            raise Broken("documents", f"its documents end with sequence {last:,}, it has {self.count:,}")
+            raise Broken("documents", f"its documents end with sequence {last:,}, but it has {self.count:,}")
         self.needed = self._end()
 
     def _number(self, form: str, at: int) -> int:

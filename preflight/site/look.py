@@ -16,7 +16,7 @@ from preflight.site.megatron_run import Data, megatron_tasks
 from preflight.site.mindformers_paths import mindformers_tasks
 
 MEGATRON = ("megatron", "mindspeed", "mindspeed-llm")
-"""Frameworks whose arguments name data and checkpoints as Megatron's do."""
+"""Frameworks with the same argument names for data and checkpoints as Megatron."""
 MINDFORMERS = ("mindformers", "pynative")
 
 

@@ -39,7 +39,7 @@ def read_packages(eyes: Eyes, python: str) -> tuple[Package, ...]:
                 for package in _installed(eyes, folder):
                     found.setdefault(package.name, package)
     if not found:
-        raise Unread(f"{home} has none of the packages that a trainer needs")
+        raise Unread(f"{home} contains none of the packages that a trainer needs")
     return tuple(found[name] for name in sorted(found))
 
 
@@ -112,7 +112,7 @@ def asked_of_slurm(seconds: float) -> tuple[NodeGroup, ...]:
             [program, *SLURM_COMMAND[1:]], stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
-        raise Unread(f"{' '.join(SLURM_COMMAND)} does not answer") from None
+        raise Unread(f"{' '.join(SLURM_COMMAND)} does not respond") from None
     if done.returncode:
         raise Unread(f"{' '.join(SLURM_COMMAND)} ends with {done.returncode}")
     return nodes(done.stdout[:ANSWER].decode("utf-8", "replace"))

@@ -28,7 +28,7 @@ NETWORK = ("embedding.", "decoder.", "output_layer.")
 MOST_TENSORS = 200
 """Kinds of tensors that are kept: a network has some twenty."""
 OFTEN = re.compile(r"^decoder\.layers\.(\d+)\.|(?<=\.local_experts)\.\d+(?=\.)")
-"""The numbers of layers and experts, whose tensors have one shape and are kept once."""
+"""The numbers of layers and experts: their tensors have one shape and are stored once."""
 MOST_AXES = 8
 
 Shapes = tuple[tuple[str, tuple[int, ...]], ...]
@@ -102,17 +102,17 @@ def _contents(eyes: Eyes, found: Checkpoint, fsdp: bool) -> Checkpoint:
             found = found._replace(kind="torch")
             path = os.path.join(inside, name, STATE)
             if not eyes.is_file(path):
-                return found._replace(fault="cut-off", because=f"{path} is not there")
+                return found._replace(fault="cut-off", because=f"{path} is missing")
             state = mapping(saved(eyes, whole(eyes, path)))
             return _whole(eyes, _with_state(found, state)._replace(shapes=shapes_of_rank(state)), name)
     if eyes.is_file(os.path.join(inside, ".metadata")):
         found = found._replace(kind="fsdp_dtensor" if fsdp else "torch_dcp")
         entries = _entries(eyes, inside, ("args", "iteration"))
         if "args" not in entries and not fsdp:
-            raise CutOff(f"{inside}/metadata.json, which is written last, is not there")
+            raise CutOff(f"{inside}/metadata.json, which is written last, is missing")
         return _with_state(found, entries)
     if any(eyes.is_file(os.path.join(inside, name)) for name in (FIRST_SHARD, "common.pt")):
-        because = f"{inside}/metadata.json, which is written last, is not there"
+        because = f"{inside}/metadata.json, which is written last, is missing"
         return found._replace(fault="cut-off", because=because)
     return found._replace(fault="kind")
 
@@ -149,7 +149,7 @@ def _common(eyes: Eyes, inside: str) -> tuple[Mapping[str, Any], Shapes]:
     path = os.path.join(inside, "common.pt")
     metadata = os.path.join(inside, ".metadata")
     if not eyes.is_file(metadata):
-        raise CutOff(f"{metadata} is not there")
+        raise CutOff(f"{metadata} is missing")
     small = (eyes.size(metadata) or 0) <= LARGEST_METADATA
     windows, shapes = _shards(eyes, inside) if small or not eyes.is_file(path) else ({}, ())
     if eyes.is_file(path):
@@ -177,7 +177,7 @@ def _shards(eyes: Eyes, inside: str) -> tuple[dict[str, Window], Shapes]:
         info = fields(value)
         file, begin, length = info.get("relative_path"), info.get("offset"), info.get("length")
         if not (isinstance(file, str) and type(begin) is int and type(length) is int) or "/" in file:
-            raise Unread(f"{inside}/.metadata is not understood")
+            raise Unread(f"{inside}/.metadata has an unknown format")
         ends[file] = max(ends.get(file, 0), begin + length)
         index = fields(key)
         name = index.get("fqn")
@@ -187,9 +187,9 @@ def _shards(eyes: Eyes, inside: str) -> tuple[dict[str, Window], Shapes]:
         path = os.path.join(inside, file)
         size = eyes.size(path)
         if size is None:
-            raise CutOff(f"{path} is not there")
+            raise CutOff(f"{path} is missing")
         if size < end:
-            raise CutOff(f"{path} has {size:,} bytes, its metadata counts {end:,}")
+            raise CutOff(f"{path} has {size:,} bytes, but its metadata expects {end:,}")
     return windows, distributed_shapes(metadata)
 
 
@@ -227,7 +227,7 @@ def _whole(eyes: Eyes, found: Checkpoint, first: str) -> Checkpoint:
         name = f"mp_rank_{t:02d}" + (f"_{p:03d}" if by_pipeline else "") + (f"_{e:03d}" if expert > 1 else "")
         path = os.path.join(found.step, name, STATE)
         if not eyes.is_file(path):
-            return found._replace(fault="cut-off", because=f"{path} is not there")
+            return found._replace(fault="cut-off", because=f"{path} is missing")
     return found
 
 

@@ -50,7 +50,7 @@ TOKENIZERS = (
 )
 """Files of which a tokenizer's folder has one."""
 HUB = ("HuggingFaceTokenizer", "MultimodalTokenizer", "PretrainedFromHF", "SFTTokenizer")
-"""Tokenizers whose name may be one of a hub."""
+"""Tokenizers with a name that may be one of a hub."""
 
 
 def megatron_tasks(job: Job, folders: tuple[str, ...]) -> list[Task]:
@@ -78,7 +78,7 @@ def _path(job: Job, argument: str) -> str:
 
 
 def data_tasks(job: Job, folders: tuple[str, ...]) -> list[Task]:
-    """What is to be looked at."""
+    """The files to examine."""
     arguments = job.arguments
     if any((value := arguments.given(name)) is not None and value.raw is not False for name in OTHER_DATA):
         return []

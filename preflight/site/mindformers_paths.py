@@ -29,7 +29,7 @@ SAVE = ("output_dir", "checkpoint.save_path")
 TRACKER = "latest_checkpointed_iteration.txt"
 LIST = "model.safetensors.index.json"
 MOST_FILES = 256
-"""Files of weights whose heads are read."""
+"""Maximum number of weight files with headers that are read."""
 EMBEDDINGS = ("embedding.word_embeddings.weight", "model.tok_embeddings.embedding_weight", "model.embed_tokens.weight")
 """Tables of vocabulary by hidden size: of MindFormers' networks, of its earlier ones, of Hugging Face."""
 HEAD = 16 * 1024 * 1024
@@ -37,7 +37,7 @@ HEAD = 16 * 1024 * 1024
 
 
 def mindformers_tasks(job: Job, folders: tuple[str, ...]) -> list[Task]:
-    """What is to be looked at."""
+    """The files to examine."""
     tasks: list[Task] = _blended(job, folders)
     for argument in DATA:
         for name in _paths(job, argument):
@@ -168,7 +168,7 @@ def _of_iteration(eyes: Eyes, path: str) -> Weights:
     path = os.path.join(path, f"iteration_{int(text):08d}")
     for wanted in (path, os.path.join(path, "common.json")):
         if eyes.status(wanted) is None:
-            return Weights(kind, f"{wanted} is not there")
+            return Weights(kind, f"{wanted} is missing")
     names, whole, stored = eyes.listed(path), dict[str, tuple[int, ...]](), set[str]()
     if "metadata.json" in names:
         whole, stored = _metadata(eyes, os.path.join(path, "metadata.json"))
@@ -184,9 +184,9 @@ def _metadata(eyes: Eyes, path: str) -> tuple[dict[str, tuple[int, ...]], set[st
         shapes = {name: tuple(one["global_shape"]) for name, one in data["state_dict_metadata"].items()}
         files = {part["file_name"] for parts in data["storage_data"].values() for part in parts}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise Unread(f"{path} is not understood") from None
+        raise Unread(f"{path} has an unknown format") from None
     if not all(isinstance(file, str) and file.endswith(".safetensors") and "/" not in file for file in files):
-        raise Unread(f"{path} is not understood")
+        raise Unread(f"{path} has an unknown format")
     return shapes, files
 
 
@@ -214,7 +214,7 @@ def _of_files(eyes: Eyes, folder: str, files: Sequence[str]) -> Weights:
     for file in files[:MOST_FILES]:
         path = os.path.join(folder, file)
         if not eyes.is_file(path):
-            return Weights("", f"{path} is not there")
+            return Weights("", f"{path} is missing")
         if file.endswith(".safetensors"):
             shapes = _safetensors(eyes, path)
             if shapes.because:
@@ -229,9 +229,9 @@ def _safetensors(eyes: Eyes, path: str) -> Shapes:
     head = eyes.read(path, 0, 8)
     length = int.from_bytes(head, "little")
     if len(head) < 8 or 8 + length > size:
-        return Shapes({}, f"{path} has {size:,} bytes, its head alone needs {8 + length:,}")
+        return Shapes({}, f"{path} has {size:,} bytes, but its header alone needs {8 + length:,}")
     if length > HEAD:
-        raise Unread(f"the head of {path} has {length:,} bytes; more than {HEAD:,} are not read")
+        raise Unread(f"the header of {path} has {length:,} bytes; more than {HEAD:,} are not read")
     try:
         tensors = {
             name: part
@@ -243,4 +243,4 @@ def _safetensors(eyes: Eyes, path: str) -> Shapes:
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError):
         raise Unread(f"{path} is not a safetensors file") from None
     needed = 8 + length + max((end for end in ends if type(end) is int), default=0)
-    return Shapes(shapes, f"{path} has {size:,} bytes, its head counts {needed:,}" if size < needed else "")
+    return Shapes(shapes, f"{path} has {size:,} bytes, but its header expects {needed:,}" if size < needed else "")

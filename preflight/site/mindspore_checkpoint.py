@@ -106,11 +106,11 @@ def by_rank(eyes: Eyes, folder: str, names: list[str]) -> list[str]:
         newest = max(saved, key=lambda file: _time(eyes, os.path.join(inside, file)), default="")
         noted = _noted(eyes, os.path.join(inside, "meta.json"))
         if not newest or (noted and noted[2] != newest):
-            raise Unread(f"{inside} does not show which of its files is loaded")
+            raise Unread(f"{inside} does not show which of its files are loaded")
         steps.add(noted[:2])
         files.append(os.path.join(inside, newest))
     if len(steps) > 1:
-        raise Unread(f"the ranks in {folder} are at several steps")
+        raise Unread(f"the ranks in {folder} are at different steps")
     return files
 
 
@@ -127,9 +127,9 @@ def _noted(eyes: Eyes, path: str) -> tuple[Any, ...]:
         noted = json.loads(eyes.text(path))
         found = tuple(noted[name] for name in ("last_epoch", "last_step", "last_ckpt_file"))
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise Unread(f"{path} is not understood") from None
+        raise Unread(f"{path} has an unknown format") from None
     if not (type(found[0]) is int and type(found[1]) is int and isinstance(found[2], str)):
-        raise Unread(f"{path} is not understood")
+        raise Unread(f"{path} has an unknown format")
     return found
 
 

@@ -42,7 +42,7 @@ def read_save_folder(eyes: Eyes, name: str, argument: str, folders: Sequence[str
         paths = candidates(name, folders)
         path = next((path for path in paths if eyes.status(path) is not None), paths[0] if os.path.isabs(name) else "")
         if not path:
-            raise Unread(f"{name} is not here, and the folder in which the job starts is not known")
+            raise Unread(f"{name} is not here, and the folder in which the job starts is unknown")
         while not eyes.is_folder(path):
             if eyes.status(path) is not None:
                 return found._replace(path=path, fault="no-folder")

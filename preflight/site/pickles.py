@@ -20,7 +20,7 @@ _FIXED = {
     **dict.fromkeys(b".(012NQRabde}]lusto)\x81\x85\x86\x87\x88\x89\x8f\x90\x91\x92\x93\x94", 0),
     **{ord("K"): 1, ord("M"): 2, ord("J"): 4, ord("G"): 8, ord("h"): 1, ord("j"): 4, 0x80: 1, 0x95: 8},
 }
-"""Bytes of the argument of each operation whose argument has a fixed size."""
+"""Argument bytes of each operation with an argument of fixed size."""
 _COUNTED = {
     **{ord("U"): 1, ord("T"): 4, ord("X"): 4, ord("B"): 4, ord("C"): 1, 0x8A: 1, 0x8B: 4, 0x8C: 1},
     **{0x8D: 8, 0x8E: 8, 0x96: 8},
@@ -113,21 +113,21 @@ def look_through(data: bytes) -> None:
         elif code in _PUTS:
             number = int.from_bytes(data[at : at + _PUTS[code]], "little")
             if number > puts:
-                raise Unread("the pickle counts what it remembers wrongly")
+                raise Unread("the pickle has an invalid memo index")
             puts = max(puts, number + 1)
             at += _PUTS[code]
         elif (width := _COUNTED.get(code)) is not None:
             length = int.from_bytes(data[at : at + width], "little")
             if length > size or (code in _LONG and length > DIGITS):
-                raise Unread("the pickle has a value that is longer than it")
+                raise Unread("the pickle has a value that is longer than the pickle")
             at += width + length
         elif (lines := _LINES.get(code)) is not None or code == ord("p"):
             at, puts = _after_lines(data, at, code, lines or 1, puts)
         else:
-            raise Unread(f"the pickle has an operation that is not known: {code:#x}")
+            raise Unread(f"the pickle has an unknown operation: {code:#x}")
         if at > size:
             break
-    raise Unread("the pickle is cut off")
+    raise Unread("the pickle is truncated")
 
 
 def _after_lines(data: bytes, at: int, code: int, lines: int, puts: int) -> tuple[int, int]:
@@ -136,14 +136,14 @@ def _after_lines(data: bytes, at: int, code: int, lines: int, puts: int) -> tupl
     for _ in range(lines):
         end = data.find(b"\n", at)
         if end < 0:
-            raise Unread("the pickle is cut off")
+            raise Unread("the pickle is truncated")
         at = end + 1
     text = data[begin : at - 1]
     if code in _NUMBERS and len(text) > DIGITS:
-        raise Unread("the pickle has a number of too many digits")
+        raise Unread("the pickle has a number with too many digits")
     if code == ord("p"):
         if not text.isdigit() or len(text) > DIGITS or int(text) > puts:
-            raise Unread("the pickle counts what it remembers wrongly")
+            raise Unread("the pickle has an invalid memo index")
         puts = max(puts, int(text) + 1)
     return at, puts
 
@@ -158,9 +158,9 @@ def loaded(data: bytes) -> Any:
     except Unread:
         raise
     except (MemoryError, RecursionError):
-        raise Unread("the pickle takes more than it may take") from None
+        raise Unread("the pickle exceeded its limits") from None
     except Exception as error:
-        raise Unread(f"the pickle is not understood ({type(error).__name__})") from None
+        raise Unread(f"the pickle has an unknown format ({type(error).__name__})") from None
 
 
 def is_named(value: object, name: str) -> bool:

@@ -9,7 +9,8 @@ from preflight.site.apart import Eyes, Unread
 from preflight.source.record import NamedTuple
 
 DEEP = 2
-"""A missing path is missing where so many folders above it are there: a machine that lacks /data is not the job's."""
+"""A path counts as missing if this number of folders above it exist: a machine without /data is not the job's
+machine."""
 
 
 class Place(NamedTuple):
@@ -21,7 +22,7 @@ class Place(NamedTuple):
 
 def find(eyes: Eyes, name: str, folders: Sequence[str], ends: Sequence[str] = ("",)) -> Place:
     """The first existing path of a name with one of the suffixes. If none exists: the path that is missing for sure.
-    Raises Unread if it is unknown where the name leads."""
+    Raises Unread if the target of the name is unknown."""
     for path in candidates(name, folders):
         if any(eyes.status(path + end) is not None for end in ends):
             return Place(path, True)
@@ -31,7 +32,7 @@ def find(eyes: Eyes, name: str, folders: Sequence[str], ends: Sequence[str] = ("
 def candidates(name: str, folders: Sequence[str]) -> list[str]:
     """The possible paths of a name. Raises Unread if it is not a path on this machine."""
     if "://" in name or name.startswith(("s3:", "msc:")):
-        raise Unread(f"{name} lies in an object store")
+        raise Unread(f"{name} is in an object store")
     if not name or name.startswith("~") or "$" in name or len(name) > 4096 or "\0" in name:
         raise Unread(f"{name[:80]} cannot be resolved to a path")
     return [os.path.normpath(os.path.join(folder, name)) for folder in (("",) if os.path.isabs(name) else folders)]
@@ -50,4 +51,4 @@ def _missing(eyes: Eyes, name: str, folders: Sequence[str]) -> str:
         known = [path for path in candidates(name, folders) if eyes.is_folder(os.path.dirname(path))]
         if len(known) == 1:
             return known[0]
-    raise Unread(f"{name} is not here, and the folder in which the job starts is not known")
+    raise Unread(f"{name} is not here, and the folder in which the job starts is unknown")

@@ -50,7 +50,7 @@ def saved(eyes: Eyes, window: Window) -> Any:
     at, size = _pickle(eyes, window)
     head = window.read(eyes, at, 30)
     if head[:4] != _LOCAL:
-        raise Unread(f"{window.path} has no entry where its directory places one")
+        raise Unread(f"{window.path} has no entry at the position in its directory")
     names, extra = struct.unpack("<HH", head[26:30])
     return loaded(window.read(eyes, at + 30 + names + extra, size))
 
@@ -60,9 +60,9 @@ def _pickle(eyes: Eyes, window: Window) -> tuple[int, int]:
     for name, method, size, at in _entries(_directory(eyes, window)):
         if name.endswith("/data.pkl") or name == "data.pkl":
             if method != 0:
-                raise Unread(f"{window.path} is compressed, as torch.save does not")
+                raise Unread(f"{window.path} is compressed, which torch.save never does")
             return at, size
-    raise Unread(f"{window.path} is not a file of torch.save")
+    raise Unread(f"{window.path} was not written by torch.save")
 
 
 def _directory(eyes: Eyes, window: Window) -> bytes:
@@ -72,8 +72,8 @@ def _directory(eyes: Eyes, window: Window) -> bytes:
     if end < 0 or len(tail) - end < 22:
         begins = window.read(eyes, 0, min(4, window.size))
         if begins == _LOCAL:
-            raise CutOff(f"{window.path} ends before its directory: it was not written to its end")
-        raise Unread(f"{window.path} is not a file of torch.save")
+            raise CutOff(f"{window.path} ends before its directory: it was not written completely")
+        raise Unread(f"{window.path} was not written by torch.save")
     size, at = struct.unpack("<II", tail[end + 12 : end + 20])
     far = tail.rfind(_FAR, 0, end)
     if far >= 0 and len(tail) - far >= 20:

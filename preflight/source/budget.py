@@ -2,7 +2,7 @@
 
 Code that reads another file, builds a tree or compares words draws from the budget of the checked file. When the budget
 is exhausted, optional help (a suggestion, a vocabulary size) is omitted, and anything that the verdict needs becomes an
-error of that file in addition to its findings. Code that does not ask for allowances, such as an endless
+error of that file in addition to its findings. Code that does not draw from a budget, such as an endless
 search, is ended by a limit on processor time. A check draws the same in every order of files, on every machine.
 """
 
@@ -28,9 +28,9 @@ STEPS = 180_000
 COMPARISONS = 60_000
 """Pairs of words compared for a suggestion."""
 CHECK_SECONDS, FIX_SECONDS, SEARCH_SECONDS = 10.0, 60.0, 600.0
-"""Of the processor, for one file: a check takes two at most, so these end only what has no end."""
+"""Processor seconds for one file: a check takes at most two, so this limit only ends endless ones."""
 AGAIN = 0.5
-"""Seconds until the watch rings again: in a finalizer an exception is lost."""
+"""Seconds until the exception is raised again: in a finalizer it is lost."""
 
 
 class Exceeded(InputError):
@@ -105,7 +105,7 @@ def draw_values(number: int, name: str) -> None:
     """Draw values of a tree. Raises Exceeded."""
     budget = _current.get()
     if budget is not None and not budget.values.draw(number):
-        raise Exceeded(f"holds more than {VALUES:,} values together with the configs that name it", name)
+        raise Exceeded(f"contains more than {VALUES:,} values together with the configs that name it", name)
 
 
 def _is_free() -> bool:

@@ -1,9 +1,9 @@
 """A user's cache folder for data that can be recreated: safe to delete, never required, files replaced atomically.
 
-What is there is believed only where this user wrote it on this machine. The folder may be in a checkout, which others
-fill: so it is never reached through a link, belongs to the user, has no other writer, and every text in it carries a
-hash under a secret. The secret is next to it and counts only with the number and time of its file, which is unknown
-before that is made: one that comes with a checkout, an archive or a copy is worth nothing.
+Its contents are trusted only if this user wrote them on this machine. The folder may be in a checkout with contents
+from others: therefore it is never reached through a link, belongs to the user, has no other writer, and every text in
+it carries a hash under a secret. The secret is next to it and is valid only together with the inode and time of its
+file, which are unknown before the file is created: a secret from a checkout, an archive or a copy is worthless.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from functools import cache as once
 
 from preflight.source import writing
 
-try:  # hashlib loads OpenSSL first, which takes longer than all of this
+try:  # hashlib first loads OpenSSL, which takes longer than all of this
     from _blake2 import blake2b
 except ImportError:
     from hashlib import blake2b
@@ -126,7 +126,7 @@ def _private(status: os.stat_result, others: int) -> bool:
 
 
 def _content(path: str) -> bytes | None:
-    """The contents of a regular file of this user that others may not write."""
+    """The contents of a regular file of this user that others cannot write."""
     try:
         handle = os.open(path, os.O_RDONLY | _NO_LINK)
         with open(handle, "rb") as stream:

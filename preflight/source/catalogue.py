@@ -12,9 +12,9 @@ from preflight.source.pattern import lazy_pattern
 
 FOLDER = Path(__file__).parent.parent / "locale"
 LEAST = 2
-"""Letters that a template must have besides its placeholders to be recognised in a plain text."""
+"""The number of letters that a template needs besides its placeholders to be recognised in a plain text."""
 SURE = 12
-"""With so many letters it is a sentence, which nothing else looks like."""
+"""With this number of letters it is a sentence, which cannot be confused with anything else."""
 _BETWEEN = lazy_pattern("(?<=[\u3000-\u9fff\uff00-\uffef]) +(?=[\u3000-\u9fff\uff00-\uffef])")
 _AFTER = lazy_pattern("(?<=[\u3000-\u9fff\uff00-\uffef]); ")
 _DIGITS = lazy_pattern(r"\d[\d.,]*( [TBM])?")
@@ -24,9 +24,9 @@ LISTS = {"; ": "；", ", ": "，"}
 LISTED = "、"
 """The separator of the items of a list."""
 NUMBER = "number"
-"""The placeholder that stands for digits only."""
+"""The placeholder that only matches digits."""
 JOINTS = ("; ", ": ", " (", ", ")
-"""Where a text goes on in another one, as in "there is no rule 'x'; did you mean 'y'?"."""
+"""The boundary between a text and its continuation, as in "there is no rule 'x'; did you mean 'y'?"."""
 
 
 class Catalogue:
@@ -76,14 +76,14 @@ class Catalogue:
         """The translation of a plain text, or None."""
         text = str(text)
         if text not in self._seen:
-            self._seen[text] = None  # what is asked for meanwhile is a part of it
+            self._seen[text] = None  # nested requests are for parts of it
             exact = self.translations.get(template_of(text))
             self._seen[text] = exact if exact is not None else self._recognised(text)
         return self._seen[text]
 
     def _recognised(self, text: str) -> str | None:
         """The translation by the template that fits a text best: the one with the most fixed words. A list of texts
-        that a template takes for one is translated one by one."""
+        that a template treats as one is translated item by item."""
         every = list(self._fitting(text))
         fitting = next((one for one in every if all(map(self._clean, one[1].values()))), next(iter(every), None))
         for sign, local_sign in LISTS.items():
@@ -108,8 +108,8 @@ class Catalogue:
                     yield template, filled
 
     def _may_be(self, name: str, value: str, few: bool) -> bool:
-        """Whether something may be the value of a placeholder. few: the template has few fixed words, so that
-        words must be a text that is known."""
+        """Whether a text may be the value of a placeholder. few: the template has few fixed words, so words must be a
+        known text."""
         if (name == NUMBER and not _DIGITS.fullmatch(value)) or value.count("(") != value.count(")"):
             return False
         return not few or self._clean(value)
@@ -124,8 +124,8 @@ class Catalogue:
 
 
 def _tidy(text: str) -> str:
-    """Without blanks between two Chinese characters, which a value instead of a name leaves, and with Chinese signs
-    after them."""
+    """Removes blanks between two Chinese characters, which remain when a value replaces a name, and uses Chinese
+    punctuation after them."""
     return _BETWEEN.sub("", _AFTER.sub("；", text)) if not text.isascii() else text
 
 
@@ -153,7 +153,7 @@ def _values(text: str, parts: list[str]) -> list[str] | None:
 
 
 def _joint(text: str, start: int, end: int) -> int:
-    """Where the second of two values begins that have nothing between them."""
+    """The start of the second of two adjacent values."""
     return min((at for joint in JOINTS if (at := text.find(joint, start, end)) >= 0), default=end)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 MARKS = (".git", "pyproject.toml", "setup.py")
-"""What the top folder of a checkout has."""
+"""Files that mark the top folder of a checkout."""
 
 
 def checkout_root(path: Path) -> str:
@@ -24,7 +24,7 @@ def checkout_root(path: Path) -> str:
 def started_from(path: Path) -> Iterator[Path]:
     """The folders above that of a script from which it may be started, the top of its checkout first.
 
-    Without a checkout the working directory is the top, where the script is below it.
+    Without a checkout the working directory is the top, if the script is below it.
     """
     own, top = Path(os.path.realpath(path)).parent, Path(checkout_root(path))
     if top == own and not any(os.path.lexists(own / mark) for mark in MARKS):

@@ -23,9 +23,9 @@ def _place() -> re.Pattern[str]:
 class Message(str):
     """A template with its values. It is a string, the filled-in text, and compares, sorts and prints as such.
 
-    `{name}` is the value, `{name!r}` as Python writes it, `{name:.1f}` formatted; of a tuple `{name}` lists the items,
-    and `{name:and}` joins them by that word, `{name:、}` by that sign. `{{` is a brace. A value may be a Message, a
-    part with a separate template.
+    `{name}` is the value, `{name!r}` as Python writes it, `{name:.1f}` formatted; for a tuple, `{name}` lists the
+    items, and `{name:and}` joins them by that word, `{name:、}` by that sign. `{{` is a brace. A value may be a
+    Message, a part with a separate template.
     """
 
     __slots__ = ("template", "values")
@@ -121,12 +121,12 @@ class Severity(str, Enum):
 
 
 class Kind(str, Enum):
-    """What a rule's errors rest on, which decides how far they hold for a release that is not described.
+    """The basis of a rule's errors, which determines whether they apply to an undescribed release.
 
-    general: what all releases have in common. options: the options that a release's parser has. no_value: an option
-    without its value, which no parser takes. release: a check of a release. absence: a check of a release that misses
-    an option; one that is not known may give the same. memory: the estimate of memory. cut: words that do not reach the
-    launch; an error where it is refused without them. rewrite: an argument that a release changes without asking.
+    general: facts that all releases have in common. options: the options of a release's parser. no_value: an option
+    without its value, which no parser accepts. release: a check of a release. absence: a check of a release for a
+    missing option; an unknown option may have the same effect. memory: the memory estimate. cut: words that are not
+    passed to the launch; an error if it is refused without them. rewrite: an argument that a release changes silently.
     """
 
     GENERAL = "general"
@@ -164,7 +164,7 @@ class Safety(str, Enum):
 class Edit(NamedTuple):
     """One change to a document, by meaning; the fixer turns it into text at the right place and in the right style.
 
-    set: give the setting `key` the value (`None` for a flag without value); it is added where it is missing.
+    set: give the setting `key` the value (`None` for a flag without value); it is added if it is missing.
     remove: delete the setting. rename: keep the value, the key's last part becomes `value`.
     splice: replace the text of `span` by the string `value`; settings keep their meaning unless `key` names the one
     that changes.
@@ -180,8 +180,8 @@ class Edit(NamedTuple):
 class Change(str, Enum):
     """How a fix changes the typed text, from the most conservative to the least.
 
-    correction: a slip is written as it was meant. completion: what is missing is added. number: a number becomes
-    another one. switch: a choice becomes another one. removal: something that was typed goes.
+    correction: a typo is corrected. completion: a missing setting is added. number: a number is changed. switch: a
+    choice is changed. removal: an explicit setting is removed.
     """
 
     CORRECTION = "correction"
@@ -225,10 +225,10 @@ class Related(NamedTuple):
 
 
 class Unverified(NamedTuple):
-    """What a rule could not check, and because of what ("$NNODES"). Rules yield it besides findings; it never refuses.
+    """A check that a rule could not make, and the cause ("$NNODES"). Rules yield it besides findings; it never refuses.
 
-    One without a because is not reported: nothing is missing but unset values. needs: what would decide it, where the
-    because does not know.
+    One without a cause is not reported: only unset values are missing. needs: the fact that would decide it, if the
+    cause does not contain it.
     """
 
     because: str
@@ -240,11 +240,10 @@ class Unverified(NamedTuple):
 class Finding:
     """A reported fact. Rules do not set `rule` and `kind`; the engine pairs a finding with the rule that made it.
 
-    severity: None means the rule's own; a finding may lower it, never raise it.
-    message: a Message, which knows its template and values; a plain text is taken as it is.
-    upstream: where the framework makes the same check, "path/in/repository.py:LINE", "argparse", or None.
-    layout: the fault is one that another parallel layout would cure. lowered: why what would be an error is none, ""
-    where nothing was lowered.
+    severity: None means that of the rule; a finding may lower it, never raise it. message: a Message with template and
+    values, or a plain text. upstream: the location of the same check in the framework, "path/in/repository.py:LINE",
+    "argparse", or None. layout: another parallel layout would fix the fault. lowered: why a potential error is not one,
+    "" if nothing was lowered.
     """
 
     message: str
@@ -283,7 +282,7 @@ class Finding:
         return self.span.column
 
     def of(self, rule: str, severity: Severity, more: tuple[Related, ...] = (), kind: Kind = Kind.GENERAL) -> Finding:
-        """This finding as a rule's: its severity unless the finding lowers it, and more places that take part."""
+        """The finding with the rule's severity, unless the finding lowers it, and with more related places."""
         lowered = self.severity is not None and self.severity.rank < severity.rank
         related = (*self.related, *more)
         return replace(self, rule=rule, severity=self.severity if lowered else severity, related=related, kind=kind)

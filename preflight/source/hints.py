@@ -1,8 +1,8 @@
 """The names of `typing` used in preflight's type hints, without importing `typing` at run time.
 
 Hints are not evaluated when a check runs, and to import `typing` takes 10 of the 390 million instructions of a cold
-check of one YAML file. A hint that is evaluated all the same (an alias such as `Literal["a", "b"] | None`) is an empty
-class; `Annotated` keeps what it is given, as the options of the command line are read from it.
+check of one YAML file. A hint that is evaluated nevertheless (an alias such as `Literal["a", "b"] | None`) is an empty
+class; `Annotated` keeps its arguments, because the options of the command line are read from it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The language of the output. English is in the code and costs nothing; other languages have a catalogue.
+"""The language of the output. English is in the code and needs no look-up; other languages have a catalogue.
 
 Texts are translated where they are printed: `local(text)`. A Message is found by its template and filled in again; a
 plain text, such as a title that was put together, is recognised by the templates of the catalogue.
@@ -20,14 +20,14 @@ OPTION = "--lang"
 VARIABLE = "PREFLIGHT_LANG"
 LOCALE = ("LC_ALL", "LC_MESSAGES", "LANG")
 SERVERS = ("gate", "gate-serve", "lsp")
-"""Commands that programs talk to: the locale of a server does not show who reads."""
+"""Commands used by programs: the locale of a server is not that of the reader."""
 ENGLISH = "en"
 LANGUAGES = (ENGLISH, "zh")
 
 
 class Asked(NamedTuple):
-    """The language of a call. named: as it was written. explicit: an option or a variable of preflight sets it,
-    so that what programs read follows it too."""
+    """The language of a call. named: as it was written. explicit: an option or a variable of preflight sets it, so
+    machine-readable output follows it too."""
 
     language: str = ENGLISH
     named: str = ENGLISH
@@ -76,7 +76,7 @@ def refuse_unknown() -> None:
     if _known(named) == ENGLISH and not named.lower().startswith((ENGLISH, "c", "posix")):
         from preflight.source.text import InputError
 
-        raise InputError(f"{OPTION} is one of {', '.join(LANGUAGES)}, not {named!r}")
+        raise InputError(f"{OPTION} must be one of {', '.join(LANGUAGES)}, not {named!r}")
 
 
 @contextmanager

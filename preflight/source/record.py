@@ -3,10 +3,10 @@
 A record is always frozen, and no code is generated for it; `dataclasses.replace`, `fields` and `asdict` work on it too.
 A named tuple has no code generated either: its `__new__` is one compiled with this module, under other names.
 
-Why it is here, measured on Python 3.11: importing what is needed and creating 30 records and 120 named tuples of five
-fields takes 18 ms with the `eval` of `collections.namedtuple`, about half of that without; 31 ms with msgspec (20 of
-them its import), 49 ms with the standard library, 96 ms with attrs. With the standard library a check of one YAML file
-takes more than twice as long.
+The reason for it, measured on Python 3.11: importing the necessary modules and creating 30 records and 120 named tuples
+of five fields takes 18 ms with the `eval` of `collections.namedtuple`, about half of that without; 31 ms with msgspec
+(20 of them its import), 49 ms with the standard library, 96 ms with attrs. With the standard library a check of one
+YAML file takes more than twice as long.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dataclasses import replace as replace
     from typing import NamedTuple as NamedTuple
 else:
-    from _collections import _tuplegetter as getter  # what collections.namedtuple uses where there is one
+    from _collections import _tuplegetter as getter  # used by collections.namedtuple if it exists
 
     new = tuple.__new__
     # a named tuple's __new__ by the number of its fields

@@ -102,16 +102,16 @@ def _limit_memory(process: int) -> None:
 
 SECONDS = 10
 SECONDS_TOGETHER = 120
-"""Of all calls for a repository."""
+"""Seconds of all calls for a repository."""
 SECONDS_FOR_RULES = 5
-"""Patterns may be made so that matching them takes without end: then none counts."""
+"""Patterns may be crafted so that matching them never ends: then none applies."""
 MOST_OUTPUT = 64 * 1024 * 1024
-"""Bytes of an answer: a list of half a million files."""
+"""Maximum bytes of output: a list of half a million files."""
 MOST_ENTRIES = 20_000
 LITERAL = "--literal-pathspecs"
 _OWN = ("HEAD", "config", "config.worktree", "commondir", "gitdir", "packed-refs", "shallow", "info/grafts")
 _SHARED = ("info/attributes", "info/exclude", "objects/info", "objects/pack", "refs", "refs/heads", "refs/tags")
-"""Files that git opens whatever it is asked, and folders in which it opens any file."""
+"""Files that git always opens, and folders in which it may open any file."""
 _OFF = {
     "safe.bareRepository": "explicit",
     "core.fsmonitor": "false",
@@ -129,7 +129,7 @@ _OFF = {
 _ENVIRONMENT = {
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_NO_REPLACE_OBJECTS": "1",
-    "GIT_ALLOW_PROTOCOL": "none",  # outweighs protocol.NAME.allow of any config, and holds for any git
+    "GIT_ALLOW_PROTOCOL": "none",  # overrides protocol.NAME.allow of any config, in every version of git
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_TERMINAL_PROMPT": "0",
     "LC_ALL": "C",
@@ -143,7 +143,7 @@ class Repository:
         here = Path(os.path.realpath(folder))
         top = next((place for place in (here, *here.parents) if os.path.lexists(place / ".git")), None)
         if top is None:
-            raise InputError(f"there is no git repository at {folder}")
+            raise InputError(f"{folder} is not in a git repository")
         self.top = top
         self._left = float(SECONDS_TOGETHER)
         self._program, self._environment = _program(top)
@@ -155,7 +155,7 @@ class Repository:
         ran = self._run(*asked)
         if ran.returncode or not ran.stdout.strip():
             why = ran.stderr.decode("utf-8", "replace").partition("\n")[0]
-            raise InputError(f"git knows no revision {revision!r} here" + (f": {why}" if why else ""))
+            raise InputError(f"git does not know the revision {revision!r}" + (f": {why}" if why else ""))
         return ran.stdout.decode("ascii", "replace").strip()
 
     def file(self, commit: str, path: Path) -> bytes | None:
@@ -172,7 +172,7 @@ class Repository:
         return ran.stdout if ran.returncode == 0 else None
 
     def commits_of(self, path: Path, most: int) -> list[str]:
-        """The last commits that changed a file, the newest first. Raises InputError if git does not answer."""
+        """The last commits that changed a file, the newest first. Raises InputError if git fails."""
         name = _inside(Path(os.path.realpath(path.absolute().parent), path.name), self.top)
         if not name or name == ".":
             return []
@@ -221,7 +221,7 @@ class Repository:
         return made(b"blob %d\0" % len(data) + data).hexdigest()
 
     def ignored(self, paths: Sequence[Path]) -> frozenset[Path]:
-        """Those of the paths that the rules in the repository ignore. Raises InputError if git does not answer."""
+        """Those of the paths that the rules in the repository ignore. Raises InputError if git fails."""
         names: dict[bytes, Path] = {}
         for path in paths:
             try:
@@ -254,9 +254,9 @@ class Repository:
         try:
             return run_bounded(command, self.top, self._environment, given, seconds, MOST_OUTPUT)
         except TooLong:
-            raise InputError(f"git {words[0]} gives no answer in {seconds:.0f} s") from None
+            raise InputError(f"git {words[0]} does not finish within {seconds:.0f} s") from None
         except TooMuch:
-            raise InputError(f"git {words[0]} answers more than {MOST_OUTPUT} bytes; so many are not read") from None
+            raise InputError(f"git {words[0]} prints more than {MOST_OUTPUT} bytes, which are not read") from None
         except (OSError, ValueError) as error:  # ValueError: a NUL in a revision
             raise InputError(f"git cannot be run: {getattr(error, 'strerror', None) or error}") from None
         finally:
@@ -285,7 +285,7 @@ def _refuse_special(git: Path) -> None:
         except OSError:
             continue
         if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
-            raise InputError("is not a regular file, so git is not asked", str(place))
+            raise InputError("is not a regular file, so git is not called", str(place))
 
 
 def _opened(folder: Path) -> Iterable[Path]:

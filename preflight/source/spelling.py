@@ -10,7 +10,7 @@ from preflight.source.budget import may_compare
 
 CLOSE_PHRASES = 0.9
 LONGEST = 200
-"""Characters of a word that may be a known one misspelt."""
+"""Maximum length of a word that may be a misspelling."""
 
 
 def nearest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
@@ -37,8 +37,8 @@ def _alike(word: str, known: tuple[str, ...], most: int, cutoff: float) -> tuple
 def slips(word: str, known: Iterable[str], cutoff: float = 0.78) -> tuple[str, ...]:
     """The known words of which a word is most likely a misspelling; several if they are equally likely.
 
-    Other capitals or separators come first, then a letter too many, missing or replaced, then two that are swapped,
-    then the only word that it begins or that begins it, then the nearest by difflib.
+    Differences in case or separators come first, then one added, missing or replaced letter, then two swapped letters,
+    then the only word of which one is a prefix of the other, then the nearest by difflib.
     """
     names = tuple(name for name in known if name != word)
     if not word or len(word) > LONGEST or not may_compare(len(names)):
@@ -119,7 +119,7 @@ def _one_letter_more(longer: str, shorter: str) -> bool:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The end of a message about a word that is not known: "; did you mean 'select'?", or nothing."""
+    """The end of a message about an unknown word: "; did you mean 'select'?", or nothing."""
     return meant(nearest(word, known))
 
 
@@ -132,8 +132,8 @@ def slip_of(name: str, known: Iterable[str]) -> str | None:
     """The known class of which a name is a typing error: other capitals, a doubled letter, two swapped letters, or one
     wrong letter in a word.
 
-    A name that lacks one of its words is one, if at least three are left or the last is missing; with a word more, or
-    another number, it is another class.
+    A name without one of its words counts as one if at least three words are left or the last one is missing; with an
+    additional word or another number it is a different class.
     """
     words, classes = _words(name), tuple(known)
     if (same := next((other for other in classes if _flat(other) == _flat(name)), None)) is not None:
@@ -175,7 +175,7 @@ def _one_word_missing(words: list[str], known: list[str]) -> bool:
 
 
 def _one_letter_off(word: str, known: str) -> bool:
-    """A letter too many, missing or swapped with the next; in longer words also another one."""
+    """A letter too many, missing or swapped with the next; in longer words also a replaced one."""
     if not word.isalpha() or len(known) < 4:
         return False
     if len(word) > 4 and known == f"{word}ing":

@@ -15,9 +15,9 @@ YAML_SUFFIXES = (".yaml", ".yml")
 SCRIPT_SUFFIXES = (".sh", ".bash", ".sbatch", ".slurm", ".job")
 UTF_8 = "utf-8"
 CHINESE = "gb18030"
-"""GBK and GB 2312 are parts of it."""
+"""GBK and GB 2312 are subsets of it."""
 BYTES = "latin-1"
-"""Gives every byte a distinct character, so that the ASCII in a text is where a shell sees it."""
+"""Maps every byte to a distinct character, so that the ASCII in a text is where a shell sees it."""
 
 
 def is_script_name(name: str) -> bool:
@@ -78,15 +78,15 @@ def note_file(path: str | Path) -> None:
 
 
 def bounded(data: bytes, name: str) -> bytes:
-    """The same bytes. Raises InputError if they exceed the size limit of a file."""
+    """The same bytes, checked. Raises InputError if they exceed the size limit of a file."""
     if len(data) > MAX_BYTES:
-        raise InputError(f"is more than {MAX_BYTES} bytes long; so many are not read", name)
+        raise InputError(f"is more than {MAX_BYTES} bytes long; files of that size are not read", name)
     return data
 
 
 def read_all(read: Callable[[int], bytes | None], name: str) -> bytes:
-    """All bytes of stdin or of a special file, whose size is not known in advance. Raises InputError at the first byte
-    beyond the limit."""
+    """All bytes of stdin or of a special file, with a size that is unknown in advance. Raises InputError at the first
+    byte beyond the limit."""
     return bounded(_pieces(read), name)
 
 
@@ -109,7 +109,7 @@ def _pieces(read: Callable[[int], bytes | None]) -> bytes:
 
 
 def _kernel() -> int | None:
-    """The device of /proc, whose files have no size, and of which some block."""
+    """The device of /proc: its files have no size, and some of them block."""
     try:
         return os.stat("/proc/self").st_dev
     except OSError:
@@ -130,11 +130,11 @@ class Position(NamedTuple):
 class Source:
     """The text of one file, decoded without changing a character (line ends included).
 
-    arguments: the words that a script is started with, where they are known. variables: what it has set, whatever
-    it assigns to them, likewise. `beside`: texts that stand for the files on disk, by their real path, where the source
-    is of another state than these. in_checkout: whether a script may source files of the checkout around it. search:
-    folders that the settings name for further scripts. allocation: the nodes of the job and the devices of each, where
-    they are known.
+    arguments: the words that a script is started with, if they are known. variables: the variables that are set for it,
+    even if it assigns them. `beside`: texts used instead of the files on disk, by their real path, if the
+    source is of another revision. in_checkout: whether a script may source files of the checkout around it. search:
+    folders for other scripts, from the settings. allocation: the nodes of the job and the devices of each, if they are
+    known.
     """
 
     __slots__ = (
@@ -173,7 +173,7 @@ class Source:
 
     @classmethod
     def read(cls, path: Path, name: str | None = None, limit: int = MAX_BYTES) -> Source:
-        """Read a regular file of a limited number of bytes. Raises InputError when it is missing, special,
+        """Read a regular file of a limited number of bytes. Raises InputError if it is missing, special,
         too large or not UTF-8."""
         name = name or str(path)
         try:
@@ -181,7 +181,7 @@ class Source:
             if not stat.S_ISREG(found.st_mode):
                 raise InputError("is a directory" if stat.S_ISDIR(found.st_mode) else "is not a regular file", name)
             if found.st_size > limit:
-                raise InputError(f"is {found.st_size} bytes long; more than {limit} are not read", name)
+                raise InputError(f"is {found.st_size} bytes long; files of more than {limit} are not read", name)
             if not found.st_size and found.st_dev == _kernel():
                 raise InputError("cannot be read: it is a kernel pseudo-file", name)
             data = bytes_of(path) if found.st_size else b""
@@ -193,8 +193,8 @@ class Source:
 
     @classmethod
     def decode(cls, data: bytes, name: str, *, path: Path | None = None) -> Source:
-        """Make a Source of bytes. Raises InputError at a NUL byte and, but in a shell script, at the first byte that is
-        not UTF-8."""
+        """Create a Source from bytes. Raises InputError at a NUL byte and, except in a shell script, at the first byte
+        that is not UTF-8."""
         bom = data.startswith(BOM)
         try:
             text, encoding = decoded(data[len(BOM) :] if bom else data, script=is_script_name(name))

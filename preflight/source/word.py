@@ -10,7 +10,7 @@ from preflight.source.text import Span
 
 
 class Needed(str, Enum):
-    """What would make a value known, where one thing does."""
+    """The fact that would make a value known, if there is a single one."""
 
     WORLD_SIZE = "world-size"
     DEVICE = "device"
@@ -20,7 +20,7 @@ class Needed(str, Enum):
 
 
 class Reason(str):
-    """Why a value is unknown, as text, with what would make it known. about: the text of a placeholder."""
+    """Why a value is unknown, as text, with the fact that would make it known. about: the text of a placeholder."""
 
     __slots__ = ("about", "needs")
 
@@ -37,7 +37,7 @@ class Reason(str):
 
 
 def needed(because: str) -> Needed | None:
-    """What would make a value known that is unknown for this reason; None for a reason without it."""
+    """The fact that would make the value known; None for a reason without one."""
     return because.needs if isinstance(because, Reason) else None
 
 
@@ -81,10 +81,10 @@ class Piece(NamedTuple):
 
 
 class Word(NamedTuple):
-    """A word of a resolved command. text: None when unknown, `because` then has the reason.
+    """A word of a resolved command. text: None if unknown; `because` then has the reason.
 
-    span: where a human typed it (the assignment, for a variable); uses: the places it flowed through to the command.
-    pieces: what it is composed of, when that is more than one piece ("--log-dir=${DIR}/a").
+    span: the place where it was typed (for a variable, its assignment); uses: the places through which it reached the
+    command. pieces: its parts, if there is more than one ("--log-dir=${DIR}/a").
     """
 
     text: str | None
@@ -117,7 +117,7 @@ class Word(NamedTuple):
 
 
 def word_of(pieces: tuple[Piece, ...]) -> Word:
-    """The word made of pieces; its span is the place where they are combined."""
+    """The word composed of pieces; its span is the place where they are combined."""
     if len(pieces) == 1:
         text, span, uses, exact, because, maybe = pieces[0]
         return Word(text, span, uses, because, exact and text is not None, maybe)

@@ -1,4 +1,4 @@
-"""The only way to write: every file that preflight makes, replaces or appends to is opened here."""
+"""The only module that writes: every file that preflight creates, replaces or appends to is opened here."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from preflight.source.checkout_root import MARKS
 from preflight.source.text import SCRIPT_SUFFIXES, YAML_SUFFIXES, InputError, Source, files_read
 
 SETTINGS = (".toml", ".gitignore", ".gitattributes", ".gitmodules", ".gitconfig")
-"""How files are called that steer preflight or git: no report is, even where there is none yet."""
+"""Names of files that control preflight or git: a report never gets one of them, even if no such file exists yet."""
 INPUTS = (*YAML_SUFFIXES, *SCRIPT_SUFFIXES, *SETTINGS)
-"""How files are called that preflight or git reads: no report replaces one."""
+"""Names of files that preflight or git reads: a report never replaces one."""
 STREAMS = {"/dev/stdout": 1, "/dev/stderr": 2}
-"""Names that stand for what the caller has opened; /dev/fd/N and the null device likewise."""
+"""Names of streams that the caller has opened; also /dev/fd/N and the null device."""
 _NO_LINK = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_NOCTTY", "O_BINARY"))
 
 
@@ -41,18 +41,19 @@ def refuse_report(file: str, taken: Iterable[str] = ()) -> None:
         there = _judged(file)
     if there is None:
         if file.lower().endswith(SETTINGS):
-            raise InputError("would be read as settings: no report is called so", file)
+            raise InputError("would be read as settings: a report cannot have this name", file)
         return
     if file.lower().endswith(INPUTS) or _first_bytes(file) == b"#!":
-        raise InputError("is a config, a script or settings: no report is written over it", file)
+        raise InputError("is a config, a script or settings, and is never replaced by a report", file)
     if any(_is(there, other) for other in (*taken, *files_read())):
-        raise InputError("was read for this report: it is not written over it", file)
+        raise InputError("was read for this report, and is not replaced by it", file)
 
 
 def write_file(path: Path, data: bytes, *, parents: bool = False, mode: int | None = None) -> None:
     """Create or replace a file atomically, or write to a stream of the caller.
 
-    parents: make the folders above it. mode: of a file that is made, otherwise as the umask has it. Raises InputError.
+    parents: create the folders above it. mode: that of a new file; by default the umask determines it. Raises
+    InputError.
     """
     name = str(path)
     with told(name):
@@ -76,23 +77,23 @@ def create_file(path: Path, data: bytes, *, parents: bool = False) -> None:
 
 
 def open_to_append(path: Path) -> int:
-    """An appending, non-blocking handle of a regular file, created if missing, for callers who may open it.
+    """An appending, non-blocking handle of a regular file, created if missing, for callers with permission to open it.
 
-    Also /dev/stdout, /dev/stderr, /dev/fd/N and the null device. Raises InputError if no report may be written, OSError
-    for what fails.
+    Also /dev/stdout, /dev/stderr, /dev/fd/N and the null device. Raises InputError if no report may be written there,
+    OSError if writing fails.
     """
     if (stream := _stream(str(path))) is not None:
         return _opened(stream)
     refuse_report(str(path))
     handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | _NO_LINK, 0o640)
-    if not stat.S_ISREG(os.fstat(handle).st_mode):  # put there since
+    if not stat.S_ISREG(os.fstat(handle).st_mode):  # created there in the meantime
         os.close(handle)
         raise _special(str(path))
     return handle
 
 
 def keep_file(path: str, data: bytes) -> None:
-    """Replace a file of a private folder, which the caller has looked at, for this user alone. Raises OSError."""
+    """Replace a file in a private folder that the caller has checked, readable only by this user. Raises OSError."""
     temporary = f"{path}.{os.getpid()}.tmp"
     try:
         _fill(temporary, data, 0o600)
@@ -106,7 +107,7 @@ def keep_file(path: str, data: bytes) -> None:
 def replace(path: Path, status: os.stat_result, data: bytes, shown: str) -> None:
     """Replace a file atomically, keeping owner and permissions.
 
-    Raises InputError if these cannot be kept, OSError where it cannot be written.
+    Raises InputError if these cannot be kept, OSError if it cannot be written.
     """
     import tempfile
 
@@ -143,14 +144,14 @@ def told(shown: str) -> Iterator[None]:
 def _judged(file: str) -> os.stat_result | None:
     """The status of the path of a file to be written, None if nothing is there.
 
-    Raises InputError if nothing may be written, OSError where that cannot be known.
+    Raises InputError if nothing may be written there, OSError if that cannot be determined.
     """
     folder = os.path.realpath(os.path.dirname(os.path.abspath(file)))
     if _is_gits(os.path.join(folder, os.path.basename(file))):
-        raise InputError("lies in the folder of a git repository itself; nothing was written", file)
+        raise InputError("is in the .git folder of a repository; nothing was written", file)
     if elsewhere := _led_out(os.path.dirname(os.path.abspath(file))):
         raise InputError(
-            f"a link of the checkout leads out of it, to {elsewhere}; nothing was written (name the folder itself)",
+            f"a link in the checkout leads out of it, to {elsewhere}; nothing was written (name the folder itself)",
             file,
         )
     try:
@@ -158,7 +159,7 @@ def _judged(file: str) -> os.stat_result | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     if stat.S_ISLNK(there.st_mode):
-        raise InputError("is a link, through which nothing is written; name the file that it leads to", file)
+        raise InputError("is a link, and links are not followed for writing; name its target", file)
     if stat.S_ISDIR(there.st_mode):
         raise InputError("cannot be written: Is a directory", file)
     if not stat.S_ISREG(there.st_mode):
@@ -184,7 +185,8 @@ def _is_gits(path: str) -> bool:
 
 
 def _led_out(folder: str) -> str:
-    """Where a link among the folders of a path leads that is in a checkout and leaves it; "" where there is none."""
+    """The target of a link among the folders of a path that is in a checkout and leads out of it; "" if there is
+    none."""
     above = os.path.dirname(folder)
     while folder != above:
         if os.path.islink(folder):
@@ -196,7 +198,7 @@ def _led_out(folder: str) -> str:
 
 
 def _marked(folder: str) -> str:
-    """The nearest folder above that is the top of a checkout, "" where there is none."""
+    """The nearest folder above that is the top of a checkout, "" if there is none."""
     while not any(os.path.lexists(os.path.join(folder, mark)) for mark in MARKS):
         if folder == os.path.dirname(folder):
             return ""
@@ -259,13 +261,13 @@ def _create(path: Path, data: bytes, mode: int | None) -> None:
 
 
 def _fill(temporary: str, data: bytes, mode: int) -> None:
-    """Make a file that was not there, of a mode that the umask bounds."""
+    """Create a new file with a mode that the umask limits."""
     with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK, mode), "wb") as stream:
         stream.write(data)
 
 
 def _attributes(path: Path, name: str) -> None:
-    """Extended attributes, access lists among them, as far as the file system takes them."""
+    """Extended attributes, including access lists, as far as the file system supports them."""
     if hasattr(os, "listxattr"):
         with contextlib.suppress(OSError):
             for attribute in os.listxattr(path):
@@ -274,17 +276,17 @@ def _attributes(path: Path, name: str) -> None:
 
 
 PATIENCE = 10.0
-"""Seconds until a lock of another process is given up."""
+"""Seconds until waiting for another process's lock ends."""
 SILENCE = 0.5
-"""Seconds until a user hears of it."""
+"""Seconds until the user is informed."""
 PAUSE = 0.02
 
 
 def write(old: Source, new: Source, tell: Callable[[str], None] = lambda name: None) -> None:
     """Write an edited source over its file, atomically.
 
-    `tell` is called with the file's name where another process locks it. Raises InputError when the file changed since,
-    has other names, stays locked, or cannot be written.
+    `tell` is called with the file's name if another process has locked it. Raises InputError if the file has changed
+    since, has other names, stays locked, or cannot be written.
     """
     if old.path is None:
         raise InputError("is not a file that can be written", old.name)

@@ -12,22 +12,22 @@ from preflight.steptime.machine import Machine
 
 
 class Group(NamedTuple):
-    """Ranks that exchange data. ranks: how many; stride: consecutive ranks between two of them."""
+    """Ranks that exchange data. ranks: their number; stride: consecutive ranks between two of them."""
 
     ranks: Number
     stride: Number = 1
 
 
 def inside(m: Machine, group: Group) -> Number:
-    """How many of a group's ranks share a fast domain."""
+    """The number of a group's ranks that share a fast domain."""
     return lesser(group.ranks, greater(m.domain // group.stride, 1))
 
 
 def rate(m: Machine, group: Group, share: float | None = None) -> Number:
     """Bytes per second and direction of a rank in a ring.
 
-    Where a group spans domains, each rank that it has in a domain adds a network link. In a full mesh a group uses
-    the links between its members alone. share: of the network's figure that such a collective gets.
+    If a group spans domains, each of its ranks in a domain adds a network link. In a full mesh a group uses only the
+    links between its members. share: the share of the network bandwidth that such a collective achieves.
     """
     near = inside(m, group)
     domains = group.ranks / near
@@ -51,14 +51,14 @@ def gathered(m: Machine, group: Group, size: Number, share: float | None = None)
 
 
 def reduced(m: Machine, group: Group, size: Number) -> Number:
-    """An all-reduce of this many bytes."""
+    """An all-reduce of this number of bytes."""
     return 2 * gathered(m, group, size)
 
 
 def exchanged(m: Machine, group: Group, size: Number, copies: int = 1) -> Number:
-    """An all-to-all of tokens that go to so many ranks each: size in bytes, every copy counted.
+    """An all-to-all of tokens, each sent to this number of ranks: size in bytes, counting every copy.
 
-    What leaves the domain passes the rank's own network link, each token once for each domain that it goes to (DeepEP,
+    Data that leaves the domain passes through the rank's own network link, each token once per target domain (DeepEP,
     HybridEP); a domain is among k random choices of D with probability 1 - (1 - 1/D)^k.
     """
     n, near = group.ranks, inside(m, group)

@@ -45,7 +45,7 @@ from preflight.steptime.traits import Spread, Traits, spread, traits
 
 
 class Term(NamedTuple):
-    """One contribution in seconds, with the formula that gave it."""
+    """One contribution in seconds, with its formula."""
 
     name: str
     seconds: float
@@ -62,7 +62,7 @@ class StageTerms:
 
     @property
     def seconds(self) -> float:
-        """Of one micro-batch, forward and backward."""
+        """Seconds of one micro-batch, forward and backward."""
         return sum(term.seconds for term in self.terms)
 
 
@@ -70,9 +70,9 @@ class StageTerms:
 class StepTimeEstimate:
     """Seconds of a training step; None if they cannot be estimated, and `unknown` has the reason.
 
-    terms: what the time of the slowest stage goes to; they add up to `seconds`. stages: each stage's micro-batch.
-    assumed: what the estimate assumes because the job does not state it. measured: how much faster a run of the
-    user's own was than its estimate, by which this one is divided; 1 without one.
+    terms: the parts of the time of the slowest stage; their sum is `seconds`. stages: each stage's micro-batch.
+    assumed: what the estimate assumes because the job does not state it. measured: the factor by which a run of the
+    user was faster than its estimate; this estimate is divided by it; 1 without one.
     """
 
     seconds: float | None = None
@@ -87,11 +87,11 @@ class StepTimeEstimate:
     mfu: float | None = None
     """Model operations (the causal half of attention) over the peak of the precision that is used."""
     peak: float = 0.0
-    """That peak, in operations a second and device."""
+    """That peak, in operations per second and device."""
     precision: str = "16-bit"
     measured: float = 1.0
     because: str = ""
-    """What makes the range as wide as it is."""
+    """The causes of the width of the range."""
 
 
 NEIGHBOURS = "pipeline exchange"
@@ -106,12 +106,12 @@ FORMULAS = {
     TENSOR: "8 · (t-1)/t · tokens · h · 2 B / link, minus the hidden part",
     CONTEXT: "3 · (c-1) · keys and values / link, minus the hidden part",
     EXPERT: "4 · k · tokens · h · 2 B · (e-1)/e / link; between domains once per domain",
-    GAPS: "3 · what is lost between kernels of a layer",
-    AGAIN: "forward pass of what is recomputed",
+    GAPS: "3 · gaps between the kernels of a layer",
+    AGAIN: "forward pass of the recomputed part",
     HEAD: "3 · 2·tokens·h·V/t / rate + logits through memory",
     TABLE: "rows read and gradients added / memory bandwidth",
     NEIGHBOURS: "2 · v · tokens · h · 2 B / network",
-    "pipeline bubble": "seconds of the other stages / v, shortened by the schedule",
+    "pipeline bubble": "seconds of the other stages / v, reduced by the schedule",
     "gradient reduction": "N · bytes · (d-1)/d / network, minus the hidden part",
     "parameter gathering": "N · 2 B (FP8 weights: 1 B) · (d-1)/d / network, minus the hidden part",
     "optimizer step": "30 B · N / shards / memory bandwidth",
@@ -131,7 +131,7 @@ SAME_TIME = frozenset(
         *(Unmodelled.LOW_PRECISION_OPTIMIZER, Unmodelled.OTHER_OPTIMIZER),
     )
 )
-"""Features that the memory model does not know, and that a step takes no other time for."""
+"""Features that are unknown to the memory model and do not change the time of a step."""
 
 
 def completed(plan: Plan) -> tuple[Plan, tuple[str, ...]]:
@@ -139,7 +139,7 @@ def completed(plan: Plan) -> tuple[Plan, tuple[str, ...]]:
     assumed: list[str] = []
     if known(plan.model.vocab) is None:
         plan = replace(plan, model=replace(plan.model, vocab=derived(USUAL_VOCABULARY, "assumed")))
-        assumed.append(f"a vocabulary of {USUAL_VOCABULARY}: its size is not known")
+        assumed.append(f"a vocabulary of {USUAL_VOCABULARY}: its size is unknown")
     sizes = known(plan.model.layers, plan.layout.pipeline)
     if known(plan.layout.stages) is None and sizes is not None and sizes[0] >= sizes[1] >= 1:
         layers, pipeline = sizes
@@ -148,7 +148,7 @@ def completed(plan: Plan) -> tuple[Plan, tuple[str, ...]]:
         flat = [each + (chunk < more) for chunk in range(pipeline * virtual)]
         rows = tuple(tuple(flat[v * pipeline : (v + 1) * pipeline]) for v in range(virtual))
         plan = replace(plan, layout=replace(plan.layout, stages=derived(rows, "assumed")))
-        assumed.append(f"{layers} layers as evenly on {pipeline} stages as they go: how they lie is not known")
+        assumed.append(f"{layers} layers as evenly as possible on {pipeline} stages: their distribution is unknown")
     return plan, tuple(assumed)
 
 
@@ -170,7 +170,7 @@ def not_timed(plan: Plan) -> str:
 
 
 ASSUMED = 1.05
-"""What the range is divided and multiplied by for each thing that is taken for granted; no measurement bounds it."""
+"""The factor that widens the range for each assumption; it does not come from a measurement."""
 
 
 class Timed(NamedTuple):
@@ -189,7 +189,7 @@ class Timed(NamedTuple):
 def estimate(plan: Plan, cluster: Cluster) -> StepTimeEstimate:
     """Seconds of a step of a plan on a cluster."""
     if cluster.device is None or not cluster.device.flops:
-        return StepTimeEstimate(unknown=("the device, or its speed, is not known; name one with --device",))
+        return StepTimeEstimate(unknown=("the device or its speed is unknown; name one with --device",))
     if plan.inference.enabled.raw is True:
         return StepTimeEstimate(unknown=("this run does not train",))
     counted = _counted(plan)
@@ -211,7 +211,7 @@ def estimate(plan: Plan, cluster: Cluster) -> StepTimeEstimate:
 
 
 def machine_of_era(s: Shape, plan: Plan, cluster: Cluster) -> Machine:
-    """The machine of a job with its software, where that is stated."""
+    """The machine of a job with its software, if that is stated."""
     found = machine(cluster)
     return found._replace(era=era_factor(found.device, kind_of(s, untimed(plan)), cluster.software))
 
@@ -222,7 +222,7 @@ def _counted(plan: Plan) -> dict[Unmodelled, str]:
     if kind is not None:
         name = "linear" if isinstance(kind, LinearAttention) else "sparse"
         return {
-            Unmodelled.OTHER_ATTENTION: f"{name} attention by its operations and bytes: no measured run was at hand"
+            Unmodelled.OTHER_ATTENTION: f"{name} attention by its operations and bytes: no measured run was available"
         }
     return {}
 
@@ -251,7 +251,7 @@ def _told(found: Timed, assumed: tuple[str, ...], features: tuple[Unmodelled, ..
     s, m = found.s, found.m
     seconds = float(found.step.seconds)
     kind = kind_of(s, features)
-    told = (f"software of its container: a step takes {m.era:.2f} times as long as usual",) if m.era != 1.0 else ()
+    told = (f"software of the container: a step takes {m.era:.2f} times as long as usual",) if m.era != 1.0 else ()
     if m.era != 1.0 and Unmodelled.ATTENTION_SINKS in features:
         features = tuple(feature for feature in features if feature is not Unmodelled.ATTENTION_SINKS)
     ends = (1.0, 1.0) if dated or m.rates.measured != 1.0 else era_ends(m.device, kind)

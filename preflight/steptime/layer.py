@@ -36,7 +36,7 @@ def routed_mlp(s: Shape, t: Traits, w: Spread, m: Machine) -> Routed:
     assert s.experts is not None
     e = s.experts
     split = s.sequence * w.micro / w.context / chosen(w.sequence_parallel > 0, w.tensor, 1)
-    copies = split * e.top_k  # tokens, counted once for each expert they go to
+    copies = split * e.top_k  # tokens, counted once per expert
     here = copies * w.expert_tensor  # after the expert's tensor-parallel ranks have gathered them
     local = e.count / w.expert
     rows = here / local
@@ -69,13 +69,13 @@ EXPERTS, DISPATCH = "products of experts", "routing tokens"
 TENSOR, CONTEXT, EXPERT = "tensor-parallel exchange", "context-parallel exchange", "expert-parallel exchange"
 
 MATRIX_UNIT = 8
-"""16-bit elements that a matrix unit of NVIDIA's takes at once: the products of a head of another size are computed
-without it, where attention is not fused (NVIDIA, Matrix Multiplication Background User's Guide)."""
+"""16-bit elements that an NVIDIA matrix unit processes at once: without fused attention, products of heads of other
+sizes are computed without it (NVIDIA, Matrix Multiplication Background User's Guide)."""
 OFF_MATRIX_UNITS = 8.0
-"""How many times as long these take: learnt from BLOOM's runs with heads of 150, within 1 % for heads of 108."""
+"""The factor by which these take longer: fitted to BLOOM's runs with heads of 150, within 1 % for heads of 108."""
 
 PARTIAL = 12.0
-"""Bytes that each element of attention's output moves for each further part of the ring: the part is read, the sum
+"""Bytes that each element of attention's output moves for each additional part of the ring: the part is read, the sum
 read and written, in 4 bytes."""
 
 
@@ -156,7 +156,7 @@ USUAL_HEAD, USUAL_SEQUENCE = 128, 8192
 
 
 def _by_shape(m: Machine, head: float, sequence: float) -> float:
-    """How many times as long the fused kernel takes for a pair as with usual sizes: the softmax of a pair takes as long
+    """The time of the fused kernel for a pair, relative to usual sizes: the softmax of a pair takes as long
     for a small head as for a large one, and a short sequence does not fill the device."""
     ramp, width = m.rates.ramp, m.rates.width
     return (1 + width / head) / (1 + width / USUAL_HEAD) * (1 + ramp / sequence) / (1 + ramp / USUAL_SEQUENCE)
@@ -179,8 +179,8 @@ def _gate(s: Shape, w: Spread, m: Machine, tokens: Number, ffn: Number) -> Both:
 
 
 def _tensor_exchange(s: Shape, t: Traits, w: Spread, m: Machine, tokens: Number, routed: bool) -> Both:
-    """All-gather before and reduce-scatter behind attention and the MLP (an all-reduce without sequence parallelism);
-    the same backward, where what goes with the weight's gradient is hidden (Korthikanti et al. 2022)."""
+    """All-gather before and reduce-scatter after attention and the MLP (an all-reduce without sequence parallelism);
+    the same in the backward pass, where the part next to the weight's gradient is hidden (Korthikanti et al. 2022)."""
     group = Group(w.tensor)
     size = 2.0 if not t.recipe else 1.5  # gathered in FP8, reduced in 16 bits
     one = gathered(m, group, size * tokens * s.hidden)
@@ -195,7 +195,7 @@ def _tensor_exchange(s: Shape, t: Traits, w: Spread, m: Machine, tokens: Number,
 
 def _context_exchange(s: Shape, w: Spread, m: Machine, tokens: Number) -> Both:
     """The ring passes the keys and values of the other ranks, partly hidden behind attention, and sums the partial
-    results; the backward pass also sends gradients. An exchange of heads for tokens is an all-to-all before and behind
+    results; the backward pass also sends gradients. An exchange of heads for tokens is an all-to-all before and after
     it."""
     group = Group(w.context, w.tensor)
     if s.exchanged:
@@ -209,7 +209,7 @@ def _context_exchange(s: Shape, w: Spread, m: Machine, tokens: Number) -> Both:
 
 
 PASSES = 3
-"""An operator that runs again reads its inputs and writes its output: about three times the size of what it makes."""
+"""An operator that runs again reads its inputs and writes its output: about three times the size of its output."""
 MODULES: Mapping[str, Mapping[str, float]] = {
     "core_attn": {ATTENTION: 1.0},
     "layernorm": {MOVES: 0.3},
@@ -219,7 +219,7 @@ MODULES: Mapping[str, Mapping[str, float]] = {
     "moe": {EXPERTS: 1.0, DISPATCH: 1.0, EXPERT: 1.0},
     "shared_experts": {MATRIX: 0.2},
 }
-"""What a module's forward pass is of the parts of its layer."""
+"""The parts of its layer that the forward pass of a module consists of."""
 
 
 def modules_again(modules: frozenset[str], parts: Mapping[str, Both]) -> Number:
@@ -233,7 +233,7 @@ def modules_again(modules: frozenset[str], parts: Mapping[str, Both]) -> Number:
 
 
 def full_layers(s: Shape, rank: int) -> int:
-    """Layers of a rank recomputed as a whole."""
+    """The fully recomputed layers of a rank."""
     if s.full_layers is not None:
         return sum(row[rank] for row in s.full_layers)
     held = sum(row[rank] for row in s.stages)
@@ -290,4 +290,4 @@ _MADE_BY = {
     "dispatched tokens": "experts",
     "expert outputs": "experts",
 }
-"""Kept outputs of matrix work: running that again is counted in operations."""
+"""Kept outputs of matrix work: recomputing it is counted in operations."""

@@ -10,57 +10,57 @@ class Rates(NamedTuple):
     """Shares are of the data sheet's figure; times in seconds."""
 
     matmul: float
-    """Of the 16-bit peak, in a large matrix product."""
+    """Share of the 16-bit peak in a large matrix product."""
     fp8: float
-    """Of the FP8 peak, casts left out, with one scale per tensor."""
+    """Share of the FP8 peak, without casts, with one scale per tensor."""
     blockwise: float
     """The same with a scale per block of 128 that software applies."""
     scaled: float
     """The same with scales that the matrix units apply (MXFP8)."""
     fp4: float
-    """Of the FP4 peak, in products whose operands are scaled and rotated first; not fitted."""
+    """Share of the FP4 peak in products with operands that are first scaled and rotated; not fitted."""
     attention: float
-    """Of the 16-bit peak, in the forward pass of fused attention: heads of 128 and 8,192 tokens."""
+    """Share of the 16-bit peak in the forward pass of fused attention, for heads of 128 and 8,192 tokens."""
     attention_back: float
     """The same in the backward pass."""
     memory: float
-    """Of the memory's bandwidth, in operators that only move data."""
+    """Share of the memory bandwidth in operators that only move data."""
     operands: float
-    """How much of the time that a product's operands need does not disappear behind its multiplications."""
+    """The share of the time for reading a product's operands that is not hidden behind its multiplications."""
     link: float
-    """Of the links of the fast domain, in collectives."""
+    """Share of the links of the fast domain in collectives."""
     network: float
-    """Of the network between domains, in collectives."""
+    """Share of the network between domains in collectives."""
     hop: float
-    """Latency of a collective for each further rank of the fast domain."""
+    """Latency of a collective for each additional rank of the fast domain."""
     reduction: float
-    """Of the network, in the reduction of gradients and the gathering of parameters."""
+    """Share of the network in the reduction of gradients and the gathering of parameters."""
     crowd: float
     """Domains over which that share halves: switches between them are shared."""
     neighbour: float
-    """Of the network, between neighbouring pipeline stages, which wait for each other."""
+    """Share of the network between neighbouring pipeline stages, which wait for each other."""
     network_hop: float
     """The same between domains."""
     gap: float
-    """Lost between the kernels of a dense layer's forward pass: starts, tails, waits for the host."""
+    """Time lost between the kernels of a dense layer's forward pass: starts, tails, waits for the host."""
     eager_gap: float
-    """The same where PyTorch starts each kernel of an Ascend device."""
+    """The same if PyTorch starts each kernel on an Ascend device."""
     routed_gap: float
-    """The same in a layer with experts, whose sizes the host waits for."""
+    """The same in a layer with experts, where the host waits for their sizes."""
     hidden: float
-    """The share of an overlapped collective that disappears behind computation."""
+    """The share of an overlapped collective that is hidden behind computation."""
     exchange: float
-    """Of the link's rate, in the all-to-all exchange of tokens."""
+    """Share of the link rate in the all-to-all exchange of tokens."""
     coupling: float
-    """Pipelined micro-batches take so much longer, because stages wait for whichever is late."""
+    """The factor by which pipelined micro-batches take longer, because stages wait for late ones."""
     straggler: float
-    """A step takes so many times what it would if all ranks were always equally fast."""
+    """The time of a step relative to that with equally fast ranks."""
     ramp: float = 0.0
     """Tokens of a sequence in which fused attention reaches half of its rate; 0 if that is the same for all."""
     width: float = 0.0
-    """The size of a head at which it does, up to 128."""
+    """The head size at which it does, up to 128."""
     measured: float = 1.0
-    """What a run of the user's own was faster than its estimate."""
+    """The factor by which a run of the user was faster than its estimate."""
 
 
 _COMMON = {"operands": 0.7, "hop": 4e-6, "network_hop": 10e-6}
@@ -112,7 +112,7 @@ def _has_more_fp4(device: Device) -> bool:
 
 
 FALLBACK = Device("", 80e9, None, 312e12, 300e9, 25e9, hbm=2.0e12)
-"""The substitute where no device is named: about an A100."""
+"""The substitute if no device is named: similar to an A100."""
 
 FP4 = ("nvfp4", "mxfp4")
 
@@ -124,15 +124,15 @@ class Machine(NamedTuple):
     domain: int
     rates: Rates
     era: float = 1.0
-    """How many times as long a step takes with the software of the run as with that of the constants."""
+    """The time of a step with the software of the run, relative to that of the constants."""
 
     @property
     def flops(self) -> float:
-        """Dense 16-bit operations a second, by the data sheet."""
+        """Dense 16-bit operations per second, from the data sheet."""
         return self.device.flops or FALLBACK.flops or 1.0
 
     def peak(self, recipe: str) -> float:
-        """Dense operations a second in the precision of a recipe ("" for 16 bits)."""
+        """Dense operations per second in the precision of a recipe ("" for 16 bits)."""
         if not recipe:
             return self.flops
         if recipe in FP4:
@@ -140,7 +140,7 @@ class Machine(NamedTuple):
         return self.device.fp8 or self.flops
 
     def sustained(self, recipe: str) -> float:
-        """Operations a second of a large matrix product."""
+        """Operations per second of a large matrix product."""
         if self.peak(recipe) == self.flops:
             return self.flops * self.rates.matmul
         rates = self.rates
@@ -151,17 +151,17 @@ class Machine(NamedTuple):
 
     @property
     def memory(self) -> float:
-        """Bytes a second of operators that only move data."""
+        """Bytes per second of operators that only move data."""
         return (self.device.hbm or self.flops / FALLBACK.flops * FALLBACK.hbm) * self.rates.memory  # type: ignore[operator]
 
     @property
     def operands(self) -> float:
-        """Bytes a second that matrix products read their operands with, mostly while they multiply."""
+        """Bytes per second at which matrix products read their operands, mostly while they multiply."""
         return self.memory / self.rates.memory / self.rates.operands
 
     @property
     def intra(self) -> float:
-        """Bytes a second and direction within the fast domain."""
+        """Bytes per second and direction within the fast domain."""
         return (self.device.intra or FALLBACK.intra or 1.0) * self.rates.link
 
     def network(self, share: float) -> float:

@@ -61,9 +61,9 @@ NONE = Both(0.0, 0.0)
 def product(m: Machine, rows: Number, inner: Number, columns: Number, recipe: str = "", trained: bool = True) -> Both:
     """A matrix product 2·M·K·N over the sustained rate, and its operands once through memory.
 
-    The second part is what makes small products slow: efficiency is 1/(1 + ρ(1/M + 1/K + 1/N)) with ρ the operations
-    the device does while it moves a byte (Williams et al. 2009). Backward: two such products; the weight's gradient is
-    added to a 4-byte buffer.
+    The second part makes small products slow: the efficiency is 1/(1 + ρ(1/M + 1/K + 1/N)) where ρ is the number of
+    operations per moved byte (Williams et al. 2009). Backward: two such products; the weight's gradient is added to a
+    4-byte buffer.
     """
     work = 2.0 * rows * inner * columns / m.sustained(recipe)
     size = 1 if recipe and m.peak(recipe) > m.flops else 2
@@ -80,14 +80,14 @@ def moved(m: Machine, forward: Number, backward: Number) -> Both:
 
 def fused_attention(m: Machine, pairs: Number, width: Number, value_width: Number) -> Both:
     """Fused attention: 2 operations for each query-key pair and channel, for scores and for values; 2.5 times as many
-    in the backward pass, which makes the scores again (Dao 2023)."""
+    in the backward pass, which recomputes the scores (Dao 2023)."""
     work = 2.0 * pairs * (width + value_width)
     rates = m.rates
     return Both(work / (m.flops * rates.attention), 2.5 * work / (m.flops * rates.attention_back))
 
 
 CHUNK = 64
-"""Tokens that the delta rule takes at a time (Yang et al. 2024, Gated Delta Networks, section 3.3)."""
+"""Tokens that the delta rule processes at a time (Yang et al. 2024, Gated Delta Networks, section 3.3)."""
 
 
 def linear_projections(s: Shape, t: Traits, w: Spread, m: Machine, tokens: Number, a: LinearAttention) -> Both:
@@ -98,8 +98,8 @@ def linear_projections(s: Shape, t: Traits, w: Spread, m: Machine, tokens: Numbe
 
 
 def delta_rule(w: Spread, m: Machine, tokens: Number, a: LinearAttention) -> Both:
-    """Within a chunk scores of its keys and queries, between chunks a state of each head; small products, as in fused
-    attention. The convolution, gates and norm move their channels."""
+    """Within a chunk there are scores of its keys and queries, between chunks a state of each head; the products are
+    small, as in fused attention. The convolution, gates and norm move their channels."""
     k, v = a.key_dim, a.value_dim
     each = 3 * k * v + CHUNK * (3 * k + 2 * v)
     rule = fused_attention(m, tokens * a.value_heads / w.tensor, each, 0)
@@ -111,8 +111,8 @@ def delta_rule(w: Spread, m: Machine, tokens: Number, a: LinearAttention) -> Bot
 def indexer(s: Shape, w: Spread, m: Machine, tokens: Number, a: SparseAttention) -> Both:
     """Queries, one key and weights of the indexer, the same on every tensor-parallel rank; its scores of all keys, and
     the choice among them (DeepSeek-V3.2, section 2.1; core_v0.16.0 megatron/core/transformer/
-    experimental_attention_variant/dsa.py). Written out, each head's scores are made, cut off, weighted and summed in 4
-    bytes."""
+    experimental_attention_variant/dsa.py). If materialized, the scores of each head are computed, clipped, weighted and
+    summed in 4 bytes."""
     rank = s.latent.q_rank if s.latent is not None and s.latent.q_rank else s.hidden
     both = product(m, tokens, rank, a.heads * a.dim)
     both = both.plus(product(m, tokens, s.hidden, a.dim)).plus(product(m, tokens, s.hidden, a.heads))
@@ -121,7 +121,7 @@ def indexer(s: Shape, w: Spread, m: Machine, tokens: Number, a: SparseAttention)
     heads = 0.0 if a.fused else 16.0 * square * a.heads
     chosen = 12.0 * (half if a.fused else square)
     both = both.plus(Both(work, 2 * work)).plus(moved(m, heads + chosen, heads + chosen / 3))
-    if a.taught:  # the scores of attention's heads, which the indexer learns from
+    if a.taught:  # the scores of the attention heads, from which the indexer learns
         qk = s.head_dim if s.latent is None else s.latent.nope + s.latent.rope
         seen = half if not a.fused else tokens * a.seen(s.sequence)
         both = both.plus(Both(fused_attention(m, seen * s.heads / w.tensor, qk, 0).forward, 0.0))

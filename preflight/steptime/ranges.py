@@ -20,9 +20,10 @@ LONG = 32_768
 """The sequence length, in tokens, above which attention dominates; few such runs are published."""
 MEASURED = "a measured run of the same model"
 STATED = ", its network stated"
-"""Ends the kind of a run on a device whose constants are of a shared network, where the caller states another."""
-NETWORK = "the cluster's network is not known, --network states it"
-SOFTWARE = "the container is not known, software under [cluster] states it"
+"""Suffix of the kind of a run on a device with constants from a shared network, if the caller states another
+network."""
+NETWORK = "the cluster's network is unknown; pass --network"
+SOFTWARE = "the container is unknown; set software under [cluster]"
 
 
 class Cause(NamedTuple):
@@ -76,14 +77,14 @@ def _special(s: Shape) -> Iterable[str]:
 def measured_range(found: Iterable[str], calibrated: bool) -> Range:
     """The range of a run with these causes: the lowest low end to the highest high end.
 
-    Where estimates are scaled by a measured run of the user, the difference between two runs of one model remains.
+    If estimates are scaled by a measured run of the user, the difference between two runs of one model remains.
     """
     known = causes()
     if calibrated:
         only = known[MEASURED]
         return Range(only.low, only.high, MEASURED)
     kind, *special = found
-    general = known[_general(kind)]._replace(name=f"{kind}, of which too few models were measured")
+    general = known[_general(kind)]._replace(name=f"{kind}, for which too few models were measured")
     rows = [known.get(kind) or general, *(known[name] for name in special if name in known)]
     widest = max(rows, key=lambda row: row.width)
     return Range(min(row.low for row in rows), max(row.high for row in rows), widest.name)
@@ -111,15 +112,15 @@ def on_a_good_network(m: Machine) -> Machine | None:
 FACTORS: dict[Unmodelled, tuple[float, float]] = {
     # fine-tuning with samples of a tenth of the sequence takes a tenth of the time
     Unmodelled.SAMPLES_OF_ANY_LENGTH: (0.1, 1.05),
-    # attention within each sample only, and what the packing leaves empty
+    # attention only within each sample, and unused space of the packing
     Unmodelled.SEVERAL_SAMPLES_IN_ONE: (0.7, 1.1),
-    # 16 bytes of a parameter go over the host's link and through its memory, hidden or not
+    # 16 bytes per parameter pass through the host's link and memory, hidden or not
     Unmodelled.OFFLOAD_OF_STATES: (1.0, 2.0),
-    # the step runs again where a result is doubtful; state is kept for it
+    # the step is repeated if a result is doubtful; state is kept for this
     Unmodelled.RERUN_VALIDATION: (1.0, 1.15),
     Unmodelled.DETERMINISTIC_KERNELS: (1.0, 1.6),
     Unmodelled.UNFUSED_OPERATORS: (0.93, 1.25),
-    # of 20 runs of GPT-OSS all took 1.16 to 1.63 times the estimate; where its container is stated, its era counts it
+    # all of 20 GPT-OSS runs took 1.16 to 1.63 times the estimate; if the container is stated, its era includes this
     Unmodelled.ATTENTION_SINKS: (1.0, 1.65),
     Unmodelled.ATTENTION_VARIANTS: (0.8, 1.25),
     Unmodelled.CHOSEN_BY_THE_FRAMEWORK: (0.75, 1.15),
@@ -129,7 +130,8 @@ FACTORS: dict[Unmodelled, tuple[float, float]] = {
     Unmodelled.CHECKS_OF_EACH_STEP: (1.0, 1.2),
     Unmodelled.FREQUENT_SAVES: (1.0, 1.1),
 }
-"""Stated gaps: no published pair of runs, alike but for one of them, bounds these, attention sinks aside."""
+"""Documented gaps: except for attention sinks, no published pair of runs that differ only in one of them bounds
+these."""
 
 
 DENSE, EXPERTS, LATENT, SINKS = "dense", "experts", "experts with latent attention", "attention sinks"
@@ -137,7 +139,7 @@ DENSE, EXPERTS, LATENT, SINKS = "dense", "experts", "experts with latent attenti
 
 class Era(NamedTuple):
     """Containers of a time: what a kind of model takes there on a device, relative to the estimate. since, until: the
-    first and the last container, as year and month (25.04). runs: how many measured ones it rests on."""
+    first and the last container, as year and month (25.04). runs: the number of measured runs behind it."""
 
     device: str
     kind: str
@@ -195,4 +197,4 @@ def untimed(plan: Plan) -> tuple[Unmodelled, ...]:
 
 def words(feature: Unmodelled) -> str:
     """The sentence about a feature under `assumed`."""
-    return f"without {feature}: no term counts it, and the range is wider for it"
+    return f"without {feature}: it has no term, so the range is wider"

@@ -21,15 +21,15 @@ LOSS_BYTES = {"unfused": (14.0, 14.0), "unfused-copy": (20.0, 18.0), "mindspore"
 exponential, sum; fused kernels read and write each logit once."""
 FUSED_LOSS = (4.0, 4.0)
 ONE_BY_ONE = 1 / 3
-"""Of the gaps of a layer's forward pass, what an expert has computed by itself: two products and an activation, of
-about nine kernels."""
+"""The share of the gaps of a layer's forward pass for an expert that is computed separately: two products and an
+activation, of about nine kernels."""
 RECORDED = 0.3
-"""What is left of the gaps where kernels start from a recorded graph."""
+"""The remaining share of the gaps if kernels start from a recorded graph."""
 
 
 class Held(NamedTuple):
-    """What a stage holds: decoder layers without and with experts; 1 if it has the embedding, the output layer. full:
-    layers recomputed as a whole; again: seconds of single operators that are."""
+    """The contents of a stage: decoder layers without and with experts; 1 if it has the embedding, the output layer.
+    full: fully recomputed layers; again: seconds of individually recomputed operators."""
 
     dense: Number
     routed: Number
@@ -40,7 +40,7 @@ class Held(NamedTuple):
 
 
 class Layers(NamedTuple):
-    """Forward and backward seconds of a layer by part: without experts, and with them where the model has any."""
+    """Forward and backward seconds of a layer by part: without experts, and with them if the model has any."""
 
     dense: Parts
     routed: Parts
@@ -74,8 +74,8 @@ def _with_gaps(s: Shape, t: Traits, w: Spread, m: Machine, routed: bool) -> Part
 
 
 def _again(s: Shape, w: Spread, held: Held, parts: Parts) -> Number:
-    """Layers recomputed as a whole run forward a second time, exchange included; modules and operators in the
-    others."""
+    """Fully recomputed layers run forward a second time, including the exchange; in the others, modules and operators
+    do."""
     share = held.full / greater(held.dense + held.routed, 1)
     forward = sum(both.forward for both in parts.values())
     return share * forward + w.selective * (1 - share) * modules_again(s.modules, parts) + held.again
@@ -149,7 +149,7 @@ def once(s: Shape, t: Traits, w: Spread, m: Machine, held: Held, back: Number, a
     gradients = max(s.gradient_bytes, 2)
     share = m.rates.reduction
     reduce = gathered(m, dense, gradients * own.dense, share) + gathered(m, spread, gradients * own.expert, share)
-    each = 1.0 if s.fp8_parameters and s.fp8_recipe != "mxfp8" else 2.0  # MXFP8 is made from what is gathered
+    each = 1.0 if s.fp8_parameters and s.fp8_recipe != "mxfp8" else 2.0  # MXFP8 weights are converted after gathering
     gather = gathered(m, dense, each * own.dense, share) + gathered(m, spread, each * own.expert, share)
     sharded = bool(s.zero)
     update = UPDATE_BYTES * (
@@ -161,13 +161,13 @@ def once(s: Shape, t: Traits, w: Spread, m: Machine, held: Held, back: Number, a
 
 
 def _shown(seconds: Number, hides: Number) -> Number:
-    """The exposed rest after overlap: at least the last bucket, about a tenth."""
+    """The visible part after overlap: at least the last bucket, about a tenth."""
     return greater(seconds - hides, 0.1 * seconds)
 
 
 SHORTENED = {"zero-bubble-v": 1 / 6, "zero-bubble": 1 / 3, "dual-pipe-v": 1 / 3, "dual-pipe": 1 / 3}
-"""What these schedules leave of the bubble of 1F1B, with a backward pass of twice the forward one (Qi et al. 2023,
-table 2; DeepSeek-V3 2024, table 2)."""
+"""The share of the 1F1B bubble that remains with these schedules, with a backward pass of twice the forward one (Qi et
+al. 2023, table 2; DeepSeek-V3 2024, table 2)."""
 
 
 class StageTime(NamedTuple):
@@ -180,7 +180,7 @@ class StageTime(NamedTuple):
 
     @property
     def seconds(self) -> Number:
-        """Of one micro-batch."""
+        """Seconds of one micro-batch."""
         return sum(both.total for both in self.parts.values()) + self.neighbours
 
 

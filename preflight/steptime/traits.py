@@ -38,9 +38,10 @@ def spread(s: Shape) -> Spread:
 
 
 class Traits(NamedTuple):
-    """recipe: of FP8 or FP4 products, "" for 16 bits. window: tokens that a query sees in windowed layers, whole: the
-    share of layers that see all. hides_*: what is overlapped with computation. one_graph: the iteration
-    is one CUDA graph. eager: the host starts each kernel of an Ascend device, where MindSpore runs a compiled graph."""
+    """recipe: that of FP8 or FP4 products, "" for 16 bits. window: tokens that a query sees in windowed layers; whole:
+    the share of layers that see all tokens. hides_*: communication overlapped with computation. one_graph: the
+    iteration is one CUDA graph. eager: the host starts each kernel of an Ascend device, where MindSpore runs a compiled
+    graph."""
 
     recipe: str = ""
     window: int = 0
@@ -86,7 +87,7 @@ def traits(plan: Plan, s: Shape) -> Traits:
 
 
 OVERLAPS = ("backward", "tensor", "gradients", "parameters", "experts", "stages")
-"""What a layout can hide behind computation, as Layout.overlaps names it."""
+"""The communication that a layout can hide behind computation, as Layout.overlaps names it."""
 
 
 def _known(value: Value) -> Any:

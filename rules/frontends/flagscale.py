@@ -58,7 +58,7 @@ FLAGSCALE.add(
     refuse(
         "mesh-context",
         all_of(MESHES, a.enable_hetero, a.mesh_context > 1),
-        message="a process mesh has context parallel {mesh_context}, and heterogeneous training takes none",
+        message="a process mesh has context parallel {mesh_context}, but heterogeneous training does not support it",
         upstream=f"{CONTEXT}:550",
         at=(a.hetero_process_meshes,),
     ),
@@ -134,14 +134,14 @@ FLAGSCALE.add(
     refuse(
         "layer-split-sum",
         all_of(MESHES, a.hetero_pipeline_layer_split.is_set, a.mesh_layers != a.num_layers),
-        message="hetero_pipeline_layer_split has {mesh_layers} layers, the model has {num_layers}",
+        message="hetero_pipeline_layer_split has {mesh_layers} layers, but the model has {num_layers}",
         upstream=f"{TRAIN}:169",
         at=(a.hetero_pipeline_layer_split, a.num_layers),
     ),
     refuse(
         "layer-split-stages",
         all_of(MESHES, a.hetero_pipeline_layer_split.is_set, a.mesh_splits != a.mesh_pipeline),
-        message="hetero_pipeline_layer_split has {mesh_splits} stages, the pipeline has {mesh_pipeline}",
+        message="hetero_pipeline_layer_split has {mesh_splits} stages, but the pipeline has {mesh_pipeline}",
         upstream=f"{TRAIN}:172",
         at=(a.hetero_pipeline_layer_split, a.pipeline_model_parallel_size),
     ),
@@ -155,7 +155,7 @@ FLAGSCALE.add(
     refuse(
         "mesh-current-type",
         all_of(MESHES, a.hostfile.is_none, ~a.mesh_type_known),
-        message="hetero_current_device_type is {hetero_current_device_type}, which hetero_device_types does not name",
+        message="hetero_current_device_type is {hetero_current_device_type}, which is not in hetero_device_types",
         upstream=f"{TRAIN}:188",
         at=(a.hetero_current_device_type, a.hetero_device_types),
     ),
@@ -170,7 +170,7 @@ FLAGSCALE.add(
     refuse(
         "mesh-ranks",
         all_of(MESHES, a.enable_hetero, a.mesh_ranks != a.world_size),
-        message="the process meshes have {mesh_ranks} ranks together, and the run has {world_size}",
+        message="the process meshes have {mesh_ranks} ranks in total, but the run has {world_size}",
         upstream=f"{CONTEXT}:633",
         at=(a.hetero_process_meshes,),
     ),
@@ -179,7 +179,7 @@ FLAGSCALE.add(
         all_of(MESHES, ~a.enable_hetero, a.mesh_differs),
         message=(
             "hetero_process_meshes lists meshes of different layouts, but enable_hetero is off: "
-            "ranks make process groups that do not match"
+            "ranks create process groups that do not match"
         ),
         why="the ranks of each mesh apply its sizes to the whole run, so creating process groups hangs or fails",
         upstream="flagscale/backends/Megatron-LM/megatron/training/initialize.py.patch:88",
@@ -190,8 +190,7 @@ FLAGSCALE.add(
         "mesh-checkpoints",
         all_of(MESHES, a.enable_hetero, a.mesh_tensor_differs, ~a.no_save_optim, a.ckpt_format != "torch"),
         message=(
-            "checkpoints of format {ckpt_format} are not fully supported where meshes differ in tensor parallelism; "
-            "FlagScale's developers advise ckpt_format torch"
+            "checkpoints of format {ckpt_format} are not fully supported if meshes differ in tensor parallelism; FlagScale's developers recommend ckpt_format torch"
         ),
         why="saving or loading a distributed checkpoint fails (FlagScale issue 319)",
         upstream="flagscale/train/train.py:1632",

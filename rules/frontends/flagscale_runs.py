@@ -129,7 +129,7 @@ FLAGSCALE.add(
             any_of(a.runner_type.is_none, a.runner_type != "cloud"),
             any_of(a.action.is_none, a.action != "auto_tune"),
         ),
-        message="nnodes {runner_nodes} has no effect without a hostfile: the run takes one node",
+        message="nnodes {runner_nodes} has no effect without a hostfile: the run uses one node",
         why="the run starts on a single node, with fewer devices than intended",
         upstream="flagscale/runner/runner_train.py:541",
         severity=Severity.WARNING,

@@ -31,8 +31,7 @@ MCORE_ADAPTER.add(
         "varying-lengths-by-allgather",
         all_of(a.mca_variable_seq_lengths, a.moe_token_dispatcher_type == "allgather"),
         message=(
-            "variable_seq_lengths is on, and moe_token_dispatcher_type is {moe_token_dispatcher_type}, which takes "
-            "sequences of one length only"
+            "variable_seq_lengths is on, but moe_token_dispatcher_type {moe_token_dispatcher_type} only supports sequences of one length"
         ),
         upstream=f"{ARGUMENTS}:292",
         at=(a.mca_variable_seq_lengths, a.moe_token_dispatcher_type),
@@ -41,7 +40,7 @@ MCORE_ADAPTER.add(
     refuse(
         "parameter-gather-in-roll",
         all_of(ROLL, a.overlap_param_gather),
-        message="overlap_param_gather is on, and ROLL's Megatron strategy does not support it",
+        message="overlap_param_gather is on, but ROLL's Megatron strategy does not support it",
         why="the worker of the role fails when its strategy is created",
         upstream="roll/distributed/strategy/megatron_strategy.py:119",
         at=(a.overlap_param_gather,),
@@ -63,7 +62,7 @@ MCORE_ADAPTER.add(
         a.data_parallel_size,
         a.rollout_batch_size,
         message=(
-            "a rollout_batch_size of {rollout_batch_size} does not spread over {data_parallel_size} data-parallel ranks"
+            "a rollout_batch_size of {rollout_batch_size} is not divisible by {data_parallel_size} data-parallel ranks"
         ),
         why="the config is refused before Ray starts",
         upstream="roll/utils/config_utils.py:87",
@@ -76,8 +75,7 @@ MCORE_ADAPTER.add(
         a.samples_per_update,
         a.rl_samples_per_rank,
         message=(
-            "each data-parallel rank trains on {rl_samples_per_rank} samples of a rollout, which "
-            "per_device_train_batch_size x gradient_accumulation_steps = {samples_per_update} does not divide"
+            "each data-parallel rank trains on {rl_samples_per_rank} samples of a rollout, which are not a multiple of per_device_train_batch_size x gradient_accumulation_steps = {samples_per_update}"
         ),
         why=LATE,
         upstream="roll/distributed/scheduler/protocol.py:807",
@@ -133,8 +131,7 @@ MCORE_ADAPTER.add(
             a.pipeline_model_parallel_layout.is_none,
         ),
         message=(
-            "the model has {published_layers} layers as it is published, with those that "
-            "count as layers, which are not divisible by {all_stages} stages"
+            "the published model has {published_layers} layers, including other parts that count as layers, which are not divisible by {all_stages} stages"
         ),
         why="the config of the network is refused, if the model is the unmodified published one",
         upstream=f"{CONFIG}:397",
@@ -144,7 +141,7 @@ MCORE_ADAPTER.add(
     refuse(
         "one-generation-a-prompt",
         all_of(ACTOR, a.num_return_sequences == 1, a.roll_adv_estimator == "grpo"),
-        message="grpo compares the responses to a prompt, and num_return_sequences_in_group is 1: nothing is compared",
+        message="grpo compares the responses to a prompt, but num_return_sequences_in_group is 1: there is nothing to compare",
         why="every advantage is 0, so the model learns nothing",
         upstream="roll/utils/functionals.py:655",
         severity=Severity.WARNING,

@@ -30,8 +30,7 @@ BRIDGE.add(
         "lengths-differ",
         all_of(a.seq_length.is_set, a.dataset_seq_length != a.seq_length, LENGTHS),
         message=(
-            "model.seq_length {seq_length} and dataset.seq_length {dataset_seq_length} differ: refused, unless "
-            "run_recipe.py takes the dataset's for both"
+            "model.seq_length {seq_length} and dataset.seq_length {dataset_seq_length} differ: the run is refused unless run_recipe.py uses the dataset's value for both"
         ),
         upstream=f"{CONFIG}:1500",
         severity=Severity.WARNING,
@@ -42,7 +41,7 @@ BRIDGE.add(
         "length-replaced",
         all_of(a.sequence_length.is_set, a.sequence_length != a.dataset_seq_length),
         message=(
-            "dataset.sequence_length {sequence_length} has no effect: dataset.seq_length {dataset_seq_length} counts"
+            "dataset.sequence_length {sequence_length} has no effect: dataset.seq_length {dataset_seq_length} is used"
         ),
         why="the run uses a different sequence length than intended",
         upstream=f"{CONFIG}:303",
@@ -79,7 +78,7 @@ BRIDGE.add(
     refuse(
         "packed-micro-batch",
         all_of(a.enable_offline_packing, a.micro_batch_size > 1),
-        message="offline packing takes a micro-batch of 1, and train.micro_batch_size is {micro_batch_size}",
+        message="offline packing needs a micro-batch of 1, but train.micro_batch_size is {micro_batch_size}",
         upstream=f"{CONFIG}:1461",
         at=(a.micro_batch_size, a.enable_offline_packing),
         fixes=(put(a.micro_batch_size, 1),),
@@ -87,7 +86,7 @@ BRIDGE.add(
     refuse(
         "nothing-to-pack",
         all_of(a.enable_in_batch_packing, a.micro_batch_size == 1),
-        message="in-batch packing needs a micro-batch of at least 2, and train.micro_batch_size is 1",
+        message="in-batch packing needs a micro-batch of at least 2, but train.micro_batch_size is 1",
         upstream=f"{CONFIG}:1475",
         at=(a.micro_batch_size, a.enable_in_batch_packing),
         fixes=(put(a.enable_in_batch_packing, False, safety=Safety.SAFE),),
@@ -112,7 +111,7 @@ BRIDGE.add(
         "length-over-context",
         2 * a.context_parallel_size,
         a.seq_length,
-        message="a sequence of {seq_length} tokens does not divide by 2 x {context_parallel_size} context ranks",
+        message="a sequence of {seq_length} tokens is not divisible by 2 x {context_parallel_size} context ranks",
         upstream=f"{CONFIG}:1431",
         when=a.context_parallel_size > 1,
         at=(a.seq_length, a.context_parallel_size),
@@ -122,7 +121,7 @@ BRIDGE.add(
         EVALUATED,
         a.eval_global_batch_size,
         message=(
-            "an evaluation batch of {eval_global_batch_size} does not divide by a micro-batch of "
+            "an evaluation batch of {eval_global_batch_size} is not divisible by a micro-batch of "
             "{eval_micro_batch_size} x {data_parallel_size} data-parallel ranks"
         ),
         upstream=f"{CONFIG}:1330",
@@ -141,7 +140,7 @@ BRIDGE.add(
         "fsdp-checkpoint-format",
         all_of(FSDP, any_of(a.save.is_set, a.load.is_set), a.ckpt_format != "fsdp_dtensor"),
         message=(
-            "Megatron-FSDP saves and loads checkpoints as fsdp_dtensor, and checkpoint.ckpt_format is {ckpt_format}"
+            "Megatron-FSDP saves and loads checkpoints as fsdp_dtensor, but checkpoint.ckpt_format is {ckpt_format}"
         ),
         upstream=f"{CONFIG}:1098",
         at=(a.ckpt_format, a.save, a.load),
@@ -150,7 +149,7 @@ BRIDGE.add(
     refuse(
         "background-checkpoint-format",
         all_of(a.async_save, ~a.ckpt_format.is_in("torch_dist", "fsdp_dtensor")),
-        message="checkpoint.async_save takes torch_dist and fsdp_dtensor, and checkpoint.ckpt_format is {ckpt_format}",
+        message="checkpoint.async_save supports torch_dist and fsdp_dtensor, but checkpoint.ckpt_format is {ckpt_format}",
         upstream=f"{CONFIG}:1393",
         at=(a.ckpt_format, a.async_save),
         fixes=(put(a.async_save, False, safety=Safety.SAFE),),
@@ -158,7 +157,7 @@ BRIDGE.add(
     refuse(
         "groups-of-gloo",
         all_of(a.dist_use_decentralized_pg, a.use_gloo_process_groups),
-        message="dist.use_decentralized_pg excludes process groups of Gloo, and dist.use_gloo_process_groups is on",
+        message="dist.use_decentralized_pg excludes Gloo process groups, but dist.use_gloo_process_groups is on",
         upstream=f"{CONFIG}:1408",
         at=(a.use_gloo_process_groups, a.dist_use_decentralized_pg),
         fixes=(put(a.use_gloo_process_groups, False, safety=Safety.SAFE),),
@@ -170,7 +169,7 @@ BRIDGE.add(
             all_of(a.train_iters.is_set, a.train_num_epochs.is_set),
             all_of(a.train_samples.is_set, a.train_num_epochs.is_set),
         ),
-        message="only one of train_iters, train_samples and num_epochs is taken, and more are given",
+        message="only one of train_iters, train_samples and num_epochs may be given",
         upstream=f"{CONFIG}:480",
     ),
     refuse(
@@ -184,7 +183,7 @@ BRIDGE.add(
         "fused-loss-is-not-deterministic",
         a.deterministic_mode,
         a.cross_entropy_loss_fusion,
-        message="model.deterministic_mode does not go with model.cross_entropy_loss_fusion",
+        message="model.deterministic_mode does not work with model.cross_entropy_loss_fusion",
         upstream=f"{CONFIG}:1052",
     ),
 )

@@ -18,7 +18,7 @@ FSDP2.add(
     refuse(
         "tensor-beside-sharding",
         a.fsdp2_tensor_size > 1,
-        message="tp_size is {fsdp2_tensor_size}; parameters must be sharded over all devices, which leaves 1",
+        message="tp_size is {fsdp2_tensor_size}; parameters must be sharded over all devices, so it must be 1",
         why=MESH,
         upstream=f"{STATE}:32",
         at=(a.fsdp2_tensor_size,),
@@ -27,7 +27,7 @@ FSDP2.add(
     refuse(
         "sharded-over-part",
         all_of(a.fsdp2_tensor_size <= 1, a.devices != SHARDS),
-        message="fsdp_size is {fsdp2_parallel_fsdp_size}, and the run has {devices} devices: they must be the same",
+        message="fsdp_size is {fsdp2_parallel_fsdp_size}, but the run has {devices} devices: both must be equal",
         why=MESH,
         upstream=f"{STATE}:91",
         at=(SHARDS,),
@@ -49,7 +49,7 @@ FSDP2.add(
     refuse(
         "reset-mask-of-several",
         all_of(a.fsdp2_data_reset_attention_mask, a.micro_batch_size > 1),
-        message="reset_attention_mask takes one sample a device, and per_device_train_batch_size is {micro_batch_size}",
+        message="reset_attention_mask needs one sample per device, but per_device_train_batch_size is {micro_batch_size}",
         upstream=f"{ARGUMENTS}:742",
         at=(a.micro_batch_size, a.fsdp2_data_reset_attention_mask),
         fixes=(put(a.micro_batch_size, 1),),
@@ -72,14 +72,14 @@ FSDP2.add(
     refuse(
         "streamed-samples",
         all_of(a.fsdp2_data_streaming, a.fsdp2_data_max_samples.is_set),
-        message="streaming is on, and max_samples is {fsdp2_data_max_samples}: a stream takes no limit",
+        message="streaming is on, but max_samples is {fsdp2_data_max_samples}: a stream cannot have a limit",
         upstream=f"{ARGUMENTS}:332",
         at=(a.fsdp2_data_max_samples, a.fsdp2_data_streaming),
     ),
     refuse(
         "probabilities-of-concatenation",
         all_of(a.fsdp2_data_interleave_probs.is_set, a.fsdp2_data_mix_strategy == "concat"),
-        message="interleave_probs is given, and mix_strategy is concat, which mixes nothing",
+        message="interleave_probs is given, but mix_strategy concat does not interleave",
         upstream=f"{ARGUMENTS}:313",
         at=(a.fsdp2_data_interleave_probs, a.fsdp2_data_mix_strategy),
     ),
@@ -97,7 +97,7 @@ FSDP2.add(
             a.context_parallel_size > 1,
             a.fsdp2_parallel_cp_type != "ulysses",
         ),
-        message="qwen3_next takes cp_type ulysses only, and it is {fsdp2_parallel_cp_type}",
+        message="qwen3_next only supports cp_type ulysses, not {fsdp2_parallel_cp_type}",
         upstream=f"{ARGUMENTS}:748",
         at=(a.fsdp2_parallel_cp_type, a.context_parallel_size),
         fixes=(put(a.fsdp2_parallel_cp_type, "ulysses", safety=Safety.SAFE),),
@@ -107,7 +107,7 @@ FSDP2.add(
         a.context_parallel_size,
         a.published_heads,
         message=(
-            "the model has {published_heads} attention heads as it is published, which are not divisible by cp_size "
+            "the published model has {published_heads} attention heads, which are not divisible by cp_size "
             "{context_parallel_size}"
         ),
         why="the run fails when the layers are wrapped, if the model is the unmodified published one",
@@ -122,7 +122,7 @@ FSDP2.add(
         a.expert_model_parallel_size,
         a.published_experts,
         message=(
-            "the model has {published_experts} experts as it is published, which are not divisible by ep_size "
+            "the published model has {published_experts} experts, which are not divisible by ep_size "
             "{expert_model_parallel_size}"
         ),
         why="the run fails when the experts are distributed, if the model is the unmodified published one",

@@ -22,7 +22,7 @@ MINDSPEED_RL.add(
     refuse(
         "not-bfloat16",
         all_of(RL, any_of(~a.bf16, a.generate_dtype != "bfloat16")),
-        message="training and generation are both in bfloat16 or refused; dtype is {generate_dtype}",
+        message="training and generation must both be in bfloat16; dtype is {generate_dtype}",
         upstream=f"{VALIDATE}:26",
         at=(a.bf16, a.generate_dtype),
     ),
@@ -110,7 +110,7 @@ MINDSPEED_RL.add(
         "prompts-over-ranks",
         a.data_parallel_size,
         a.prompts,
-        message="{prompts} prompts do not spread over {data_parallel_size} data-parallel ranks",
+        message="{prompts} prompts are not divisible by {data_parallel_size} data-parallel ranks",
         upstream=f"{VALIDATE}:136",
         when=RL,
         at=(a.prompts,),
@@ -121,8 +121,7 @@ MINDSPEED_RL.add(
         a.generation_ranks,
         a.prompts,
         message=(
-            "{prompts} prompts do not spread over {generation_ranks} replicas that generate: {actor_npus} devices, "
-            "{infer_tensor_parallel_size} each"
+            "{prompts} prompts are not divisible by {generation_ranks} generation replicas: {actor_npus} devices, {infer_tensor_parallel_size} each"
         ),
         upstream=f"{VALIDATE}:191",
         when=RL,
@@ -132,7 +131,7 @@ MINDSPEED_RL.add(
     refuse(
         "generation-over-stages",
         a.infer_pipeline_parallel_size > 1,
-        message="infer_pipeline_parallel_size is {infer_pipeline_parallel_size}, and generation takes one stage only",
+        message="infer_pipeline_parallel_size is {infer_pipeline_parallel_size}, but generation supports only one stage",
         upstream=f"{VALIDATE}:170",
         fixes=(put(a.infer_pipeline_parallel_size, 1, safety=Safety.SAFE),),
     ),
@@ -141,7 +140,7 @@ MINDSPEED_RL.add(
         a.data_parallel_size,
         a.filter_groups_train_batch_size,
         message=(
-            "filter_groups_train_batch_size {filter_groups_train_batch_size} does not spread over "
+            "filter_groups_train_batch_size {filter_groups_train_batch_size} is not divisible by "
             "{data_parallel_size} data-parallel ranks"
         ),
         upstream=f"{VALIDATE}:221",
@@ -166,7 +165,7 @@ MINDSPEED_RL.add(
     refuse(
         "overlong-beyond-response",
         all_of(a.overlong_buffer_enable, a.overlong_buffer >= a.sampling_max_tokens),
-        message="overlong_buffer {overlong_buffer} leaves nothing of max_tokens {sampling_max_tokens}",
+        message="overlong_buffer {overlong_buffer} leaves no tokens of max_tokens {sampling_max_tokens}",
         upstream=f"{VALIDATE}:392",
         at=(a.overlong_buffer, a.sampling_max_tokens),
     ),

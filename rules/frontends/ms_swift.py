@@ -47,7 +47,7 @@ MS_SWIFT.add(
         a.generation_batch_size,
         when=all_of(GENERATES, a.num_generations > 1),
         message=(
-            "a generation batch of {generation_batch_size} does not divide by {num_generations} generations of a prompt"
+            "a generation batch of {generation_batch_size} is not divisible by {num_generations} generations per prompt"
         ),
         upstream=f"{ARGUMENTS}:292",
         at=(a.num_generations, a.generation_batch_size, a.global_batch_size),
@@ -112,7 +112,7 @@ MS_SWIFT.add(
     refuse(
         "stage-layers-without-pipeline",
         all_of(a.pipeline_model_parallel_size == 1, any_of(FIRST.is_set, LAST.is_set)),
-        message="layers of the first or the last stage are given, and there is one stage only",
+        message="layers of the first or the last stage are given, but there is only one stage",
         upstream=f"{ARGUMENTS}:835",
         at=(FIRST, LAST),
         after=("megatron/uneven-pipeline",),
@@ -120,7 +120,7 @@ MS_SWIFT.add(
     refuse(
         "overlap-without-sequence-parallel",
         all_of(a.tp_comm_overlap, ~a.sequence_parallel),
-        message="--tp_comm_overlap needs sequence parallelism, and that tensor parallelism",
+        message="--tp_comm_overlap needs sequence parallelism, which needs tensor parallelism",
         upstream=f"{ARGUMENTS}:898",
         at=(a.tp_comm_overlap,),
         fixes=(drop(a.tp_comm_overlap),),
@@ -171,8 +171,7 @@ MS_SWIFT.add(
     refuse(
         "misspelt-target-module",
         all_of(a.tuner_type == "lora", a.misspelt_target != ""),
-        message="--target_modules names {misspelt_target}; the words for many modules are all-linear, all-embedding, "
-        "all-router",
+        message="--target_modules names {misspelt_target}; the keywords for several modules are all-linear, all-embedding and all-router",
         why="no module of the network has that name, so creating the adapters fails after the weights are loaded",
         upstream="swift/megatron/utils/utils.py:96",
         at=(a.target_modules,),
@@ -186,7 +185,7 @@ MS_SWIFT.add(
             a.teacher_model_server.is_none,
             a.scale_rewards != "gdpo",
         ),
-        message="grpo compares the generations of a prompt, and --num_generations is 1: nothing is compared",
+        message="grpo compares the generations of a prompt, but --num_generations is 1: there is nothing to compare",
         why="every advantage is 0, so the model learns nothing",
         upstream="swift/rl_core/advantage.py:60",
         severity=Severity.WARNING,
@@ -203,7 +202,7 @@ MS_SWIFT.add(
             ~a.account_for_loss_in_pipeline_split,
         ),
         message=(
-            "{model} has {published_layers} layers as it is published, which are not divisible by "
+            "the published {model} has {published_layers} layers, which are not divisible by "
             "{pipeline_model_parallel_size} stages, and neither a layout nor the layers of the first or the last stage "
             "are given"
         ),
@@ -216,8 +215,7 @@ MS_SWIFT.add(
         "prediction-stage-without-layers",
         all_of(a.bare_prediction_stage > 0, a.bridge_backend == "mcore-bridge"),
         message=(
-            "stage {bare_prediction_stage} of the layout {pipeline_model_parallel_layout} has m without a t; ms-swift "
-            "takes the layers for multi-token prediction from the decoder layers of the same stage, and finds none"
+            "stage {bare_prediction_stage} of the layout {pipeline_model_parallel_layout} has an m without a t; ms-swift takes the layers for multi-token prediction from the decoder layers of the same stage, which has none"
         ),
         why="building the network fails with an index out of range",
         upstream="megatron/core/models/gpt/gpt_layer_specs.py:761",
@@ -232,7 +230,7 @@ MS_SWIFT.add(
     refuse(
         "unsupported-in-grpo",
         all_of(GRPO, any_of(a.async_generate, a.sync_ref_model, a.num_iterations > 1)),
-        message="GRPO with Megatron takes no --async_generate, no --sync_ref_model and one --num_iterations",
+        message="GRPO with Megatron does not support --async_generate, --sync_ref_model or more than one --num_iterations",
         upstream=f"{ARGUMENTS}:401",
         at=(a.num_iterations, a.async_generate, a.sync_ref_model),
         fixes=(drop(a.num_iterations), drop(a.async_generate), drop(a.sync_ref_model)),
@@ -240,7 +238,7 @@ MS_SWIFT.add(
     refuse(
         "generation-without-vllm",
         all_of(GRPO, ~a.use_ray, ~a.use_vllm),
-        message="GRPO generates with vLLM, and --use_vllm is false",
+        message="GRPO generates with vLLM, but --use_vllm is false",
         upstream=f"{ARGUMENTS}:440",
         at=(a.use_vllm,),
         fixes=(put(a.use_vllm, True, safety=Safety.SAFE),),
@@ -248,7 +246,7 @@ MS_SWIFT.add(
     refuse(
         "truncation-of-prompts",
         all_of(GRPO, a.truncation_strategy.is_set, ~a.truncation_strategy.is_in("left", "delete")),
-        message="GRPO takes --truncation_strategy left or delete, not {truncation_strategy}",
+        message="GRPO supports --truncation_strategy left or delete, not {truncation_strategy}",
         upstream=f"{ARGUMENTS}:417",
         at=(a.truncation_strategy,),
         fixes=(put(a.truncation_strategy, "left"),),
@@ -278,7 +276,7 @@ MS_SWIFT.add(
     refuse(
         "teacher-server-without-topk",
         all_of(a.rlhf_type == "gkd", a.teacher_model_server.is_set, a.gkd_logits_topk.is_none),
-        message="--teacher_model_server gives the most probable tokens only: --gkd_logits_topk is needed",
+        message="--teacher_model_server returns only the most probable tokens and needs --gkd_logits_topk",
         upstream=f"{ARGUMENTS}:241",
         at=(a.teacher_model_server,),
     ),

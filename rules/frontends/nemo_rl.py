@@ -24,7 +24,7 @@ NEMO_RL.add(
         "batch-over-ranks",
         a.data_parallel_size,
         a.global_batch_size,
-        message="a batch of {global_batch_size} does not spread over {data_parallel_size} data-parallel ranks",
+        message="a batch of {global_batch_size} is not divisible by {data_parallel_size} data-parallel ranks",
         why=LATE,
         upstream="nemo_rl/distributed/batched_data_dict.py:399",
         when=a.num_nodes.is_set,
@@ -59,7 +59,7 @@ NEMO_RL.add(
     refuse(
         "dynamic-batches-over-stages",
         all_of(a.dynamic_batching, a.pipeline_model_parallel_size > 1),
-        message="dynamic_batching is enabled with {pipeline_model_parallel_size} pipeline stages, and takes one only",
+        message="dynamic_batching supports only one pipeline stage, not {pipeline_model_parallel_size}",
         upstream=f"{POLICY}:283",
         fixes=(put(a.dynamic_batching, False),),
     ),
@@ -84,8 +84,7 @@ NEMO_RL.add(
         a.make_sequence_length_divisible_by,
         when=all_of(a.sequence_packing_enabled, ~a.dynamic_batching),
         message=(
-            "packed samples are padded to a multiple of {make_sequence_length_divisible_by}, and tensor "
-            "{tensor_model_parallel_size} with context {context_parallel_size} needs a multiple of {padding}"
+            "packed samples are padded to a multiple of {make_sequence_length_divisible_by}, but tensor {tensor_model_parallel_size} with context {context_parallel_size} needs a multiple of {padding}"
         ),
         why=LATE,
         upstream="nemo_rl/models/megatron/data.py:1132",
@@ -110,8 +109,7 @@ NEMO_RL.add(
             ~a.generation_grouped_gemm_backend.is_in("flashinfer", "torch", "vllm"),
         ),
         message=(
-            "inference_grouped_gemm_backend is {generation_grouped_gemm_backend}; Megatron-LM 0.18 takes flashinfer, "
-            "torch and vllm"
+            "inference_grouped_gemm_backend is {generation_grouped_gemm_backend}; Megatron-LM 0.18 supports flashinfer, torch and vllm"
         ),
         upstream="nemo_rl/models/megatron/setup.py:679",
         at=(a.generation_grouped_gemm_backend,),
@@ -120,7 +118,7 @@ NEMO_RL.add(
     refuse(
         "context-with-fused-loss",
         all_of(a.context_parallel_size > 1, a.use_linear_ce_fusion_loss),
-        message="context parallel {context_parallel_size} does not go with use_linear_ce_fusion_loss",
+        message="context parallel {context_parallel_size} does not work with use_linear_ce_fusion_loss",
         upstream=f"{SETUP}:637",
         at=(a.use_linear_ce_fusion_loss, a.context_parallel_size),
         fixes=(put(a.use_linear_ce_fusion_loss, False, safety=Safety.SAFE),),
@@ -128,7 +126,7 @@ NEMO_RL.add(
     refuse(
         "part-of-optimizer-offloaded",
         all_of(a.optimizer_cpu_offload, a.optimizer_offload_fraction != 1),
-        message="optimizer_cpu_offload with optimizer_offload_fraction {optimizer_offload_fraction}: only 1.0 is taken",
+        message="optimizer_cpu_offload with optimizer_offload_fraction {optimizer_offload_fraction}: only 1.0 is supported",
         upstream=f"{SETUP}:890",
         at=(a.optimizer_offload_fraction, a.optimizer_cpu_offload),
         fixes=(put(a.optimizer_offload_fraction, 1.0, safety=Safety.SAFE),),
@@ -141,7 +139,7 @@ NEMO_RL.add(
             all_of(a.policy_precision == "float32", any_of(a.optimizer_bf16, a.optimizer_fp16)),
         ),
         message=(
-            "policy.precision is {policy_precision}, and the optimizer has bf16 {optimizer_bf16} and fp16 "
+            "policy.precision is {policy_precision}, but the optimizer has bf16 {optimizer_bf16} and fp16 "
             "{optimizer_fp16}"
         ),
         upstream=f"{SETUP}:956",
@@ -150,14 +148,14 @@ NEMO_RL.add(
     refuse(
         "type-between-stages",
         all_of(a.pipeline_dtype.is_set, ~a.pipeline_dtype.is_in("float32", "bfloat16", "float16")),
-        message="megatron_cfg.pipeline_dtype is {pipeline_dtype}; it is one of float32, bfloat16 and float16",
+        message="megatron_cfg.pipeline_dtype is {pipeline_dtype}; it must be float32, bfloat16 or float16",
         upstream=f"{SETUP}:785",
         fixes=(put(a.pipeline_dtype, a.policy_precision, safety=Safety.SAFE),),
     ),
     refuse(
         "custom-fsdp-unread",
         a.use_custom_fsdp,
-        message="use_custom_fsdp is true, and NeMo RL reads it nowhere: weights are not sharded",
+        message="use_custom_fsdp is true, but NeMo RL never reads it: weights are not sharded",
         why="the run needs enough memory for unsharded weights",
         upstream="nemo_rl/models/policy/__init__.py:282",
         severity=Severity.WARNING,
@@ -179,7 +177,7 @@ NEMO_RL.add(
                 all_of(a.num_nodes > 1, a.generation_num_nodes >= a.num_nodes),
             ),
         ),
-        message="the devices that are set apart to generate leave none of {num_nodes} x {gpus_per_node} to train",
+        message="the devices reserved for generation leave none of {num_nodes} x {gpus_per_node} for training",
         upstream=f"{GRPO}:636",
         at=(a.generation_gpus_per_node, a.generation_num_nodes, a.num_nodes, a.gpus_per_node),
     ),
@@ -187,7 +185,7 @@ NEMO_RL.add(
         "generation-takes-part-of-nodes",
         all_of(APART, a.num_nodes > 1, a.generation_gpus_per_node != a.gpus_per_node),
         message=(
-            "on {num_nodes} nodes whole nodes are set apart to generate: generation.colocated.resources.gpus_per_node "
+            "on {num_nodes} nodes whole nodes must be reserved for generation: generation.colocated.resources.gpus_per_node "
             "is {generation_gpus_per_node}, cluster.gpus_per_node {gpus_per_node}"
         ),
         upstream=f"{GRPO}:653",

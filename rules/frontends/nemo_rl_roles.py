@@ -70,7 +70,7 @@ NEMO_RL.add(
         "validation-over-ranks",
         a.data_parallel_size,
         a.val_global_batch_size,
-        message=("a validation batch of {val_global_batch_size} does not spread over {data_parallel_size} data ranks"),
+        message=("a validation batch of {val_global_batch_size} is not divisible by {data_parallel_size} data ranks"),
         upstream="nemo_rl/distributed/batched_data_dict.py:399",
         when=all_of(a.val_global_batch_size.is_set, a.num_nodes.is_set),
         at=(a.val_global_batch_size,),
@@ -81,7 +81,7 @@ NEMO_RL.add(
         a.data_parallel_size * a.val_micro_batch_size,
         a.val_global_batch_size,
         message=(
-            "a validation batch of {val_global_batch_size} does not divide into micro-batches of "
+            "a validation batch of {val_global_batch_size} cannot be divided into micro-batches of "
             "{val_micro_batch_size} on {data_parallel_size} data ranks"
         ),
         why="the first validation fails, because only the last batch of the data is padded",
@@ -107,7 +107,7 @@ NEMO_RL.add(
     refuse(
         "one-generation-a-prompt",
         all_of(a.num_generations_per_prompt == 1, a.nemo_adv_estimator.is_in("grpo", "gdpo")),
-        message="{nemo_adv_estimator} compares the generations of a prompt, and there is 1: nothing is compared",
+        message="{nemo_adv_estimator} compares the generations of a prompt, but there is only 1: there is nothing to compare",
         why="every advantage is 0, so the model learns nothing",
         upstream="nemo_rl/algorithms/advantage_estimator.py:54",
         severity=Severity.WARNING,
@@ -128,7 +128,7 @@ NEMO_RL.add(
             ~a.checkpoint_metric.starts_with("train:"),
             ~a.checkpoint_metric.starts_with("val:"),
         ),
-        message="checkpointing.metric_name is {checkpoint_metric}; it must begin with val: or train:",
+        message="checkpointing.metric_name is {checkpoint_metric}; it must start with val: or train:",
         why="the run fails when it saves its first checkpoint, after all the steps before it",
         upstream=f"{GRPO}:2901",
         at=(a.checkpoint_metric,),
@@ -136,7 +136,7 @@ NEMO_RL.add(
     refuse(
         "asynchronous-and-colocated",
         all_of(a.async_grpo_enabled, a.generation_colocated),
-        message="asynchronous GRPO generates on other devices than it trains on, and generation.colocated is enabled",
+        message="asynchronous GRPO generates and trains on different devices, but generation.colocated is enabled",
         why="the run fails after the models are loaded",
         upstream=f"{GRPO}:3421",
         at=(a.async_grpo_enabled, a.generation_colocated),
@@ -164,7 +164,7 @@ NEMO_RL.add(
         "on-policy-batch",
         all_of(a.force_on_policy_ratio, a.global_batch_size != SAMPLES),
         message=(
-            "loss_fn.force_on_policy_ratio needs one update a step: {num_prompts_per_step} prompts x "
+            "loss_fn.force_on_policy_ratio needs one update per step: {num_prompts_per_step} prompts x "
             "{num_generations_per_prompt} generations are not the batch {global_batch_size}"
         ),
         upstream=f"{GRPO}:430",
@@ -189,7 +189,7 @@ NEMO_RL.add(
     refuse(
         "more-batches-without-sampling",
         all_of(a.batch_multiplier.is_set, a.batch_multiplier != 1, ~a.use_dynamic_sampling),
-        message="grpo.batch_multiplier is {batch_multiplier}, which only use_dynamic_sampling takes",
+        message="grpo.batch_multiplier is {batch_multiplier}, which only use_dynamic_sampling uses",
         upstream=f"{GRPO}:343",
         at=(a.batch_multiplier, a.use_dynamic_sampling),
         fixes=(put(a.batch_multiplier, 1),),

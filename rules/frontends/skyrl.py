@@ -33,8 +33,7 @@ SKYRL.add(
         a.micro_batch_size,
         a.skyrl_mini_batch_per_rank,
         message=(
-            "each rank has {skyrl_mini_batch_per_rank} samples of a mini-batch, which micro_train_batch_size_per_gpu "
-            "{micro_batch_size} does not divide"
+            "each rank has {skyrl_mini_batch_per_rank} samples of a mini-batch, which are not divisible by micro_train_batch_size_per_gpu {micro_batch_size}"
         ),
         upstream=f"{UTILS}:112",
         at=(a.micro_batch_size, MINI),
@@ -43,7 +42,7 @@ SKYRL.add(
     refuse(
         "engine-beside-megatron",
         BACKEND != "vllm",
-        message="generator.inference_engine.backend is {skyrl_generator_inference_engine_backend}; Megatron takes vllm",
+        message="generator.inference_engine.backend is {skyrl_generator_inference_engine_backend}; Megatron needs vllm",
         upstream=f"{UTILS}:198",
         at=(BACKEND,),
         fixes=(put(BACKEND, "vllm"),),
@@ -52,7 +51,7 @@ SKYRL.add(
         "sync-beside-megatron",
         SYNC != "nccl",
         message=(
-            "weight_sync_backend is {skyrl_generator_inference_engine_weight_sync_backend}; with Megatron it is nccl"
+            "weight_sync_backend is {skyrl_generator_inference_engine_weight_sync_backend}; with Megatron it must be nccl"
         ),
         upstream=f"{UTILS}:197",
         at=(SYNC,),
@@ -61,7 +60,7 @@ SKYRL.add(
     refuse(
         "critic-beside-megatron",
         a.skyrl_trainer_critic_model_path.is_set,
-        message="trainer.critic.model.path is given, and Megatron's strategy trains no critic",
+        message="trainer.critic.model.path is given, but Megatron's strategy does not train a critic",
         upstream=f"{UTILS}:199",
         at=(a.skyrl_trainer_critic_model_path,),
     ),
@@ -76,7 +75,7 @@ SKYRL.add(
     refuse(
         "one-sample-a-group",
         all_of(SAMPLES == 1, a.skyrl_trainer_algorithm_advantage_estimator == "grpo"),
-        message="grpo compares the samples of a prompt, and n_samples_per_prompt is 1: nothing is compared",
+        message="grpo compares the samples of a prompt, but n_samples_per_prompt is 1: there is nothing to compare",
         why="a group with a single sample uses its reward as the advantage, without a baseline",
         upstream="skyrl/backends/skyrl_train/utils/ppo_utils.py:1321",
         severity=Severity.WARNING,

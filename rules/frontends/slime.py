@@ -22,7 +22,7 @@ SLIME.add(
         ),
         message=(
             "--global-batch-size is {global_batch_size}, but a rollout of {rollout_batch_size} prompts x "
-            "{n_samples_per_prompt} samples in {num_steps_per_rollout} steps makes batches of {made}"
+            "{n_samples_per_prompt} samples in {num_steps_per_rollout} steps gives batches of {made}"
         ),
         upstream=f"{OPTIONS}:1910",
         shows={"made": SAMPLES // a.num_steps_per_rollout},
@@ -47,8 +47,7 @@ SLIME.add(
             a.custom_reward_post_process_path.is_none,
         ),
         message=(
-            "{advantage_estimator} compares the samples of a prompt, and --n-samples-per-prompt is 1: nothing is "
-            "compared"
+            "{advantage_estimator} compares the samples of a prompt, but --n-samples-per-prompt is 1: there is nothing to compare"
         ),
         why="each reward minus the mean of its group is 0, so the model learns nothing",
         upstream="slime/ray/rollout.py:702",
@@ -78,14 +77,14 @@ SLIME.add(
             a.pipeline_model_parallel_size == 1,
             any_of(a.decoder_first_pipeline_num_layers.is_set, a.decoder_last_pipeline_num_layers.is_set),
         ),
-        message="layers of the first or the last stage are given, and there is one stage only",
+        message="layers of the first or the last stage are given, but there is only one stage",
         upstream="slime/backends/megatron_utils/arguments.py:87",
         at=(a.decoder_first_pipeline_num_layers, a.decoder_last_pipeline_num_layers),
         after=("megatron/uneven-pipeline",),
         fixes=(
             drop(
                 also=(a.decoder_first_pipeline_num_layers, a.decoder_last_pipeline_num_layers),
-                title="take away the layers of the first and the last stage",
+                title="remove the layers of the first and the last stage",
                 safety=Safety.SAFE,
             ),
         ),
@@ -160,7 +159,7 @@ SLIME.add(
             any_of(a.rollout_num_gpus.is_none, a.rollout_num_gpus > 0),
         ),
         message=(
-            "--num-gpus-per-node is {num_gpus_per_node}, and the actor has {actor_num_gpus_per_node} devices on each "
+            "--num-gpus-per-node is {num_gpus_per_node}, but the actor has {actor_num_gpus_per_node} devices on each "
             "of {actor_num_nodes} nodes: engines on the second node get the address of the first"
         ),
         why="SGLang cannot bind the address of another node, so its engines do not start",
@@ -190,7 +189,7 @@ SLIME.add(
     refuse(
         "teacher-of-sglang",
         all_of(a.use_opd, a.opd_type == "sglang", a.opd_teacher_load.is_set),
-        message="with --opd-type sglang a server is the teacher: --opd-teacher-load is refused",
+        message="with --opd-type sglang the teacher is a server: --opd-teacher-load is refused",
         upstream=f"{OPTIONS}:1750",
         at=(a.opd_teacher_load, a.opd_type),
         fixes=(drop(a.opd_teacher_load, safety=Safety.SAFE),),
@@ -218,7 +217,7 @@ SLIME.add(
             a.eval_prompt_data.length > 1,
             a.eval_prompt_data.length % 2 == 1,
         ),
-        message="--eval-prompt-data has {count} words, and each data set is a name and a path",
+        message="--eval-prompt-data has {count} words, but each data set needs a name and a path",
         upstream=f"{OPTIONS}:1700",
         shows={"count": a.eval_prompt_data.length},
         at=(a.eval_prompt_data,),
@@ -249,7 +248,7 @@ SLIME.add(
             a.release_train,
             any_of(a.save.is_none, a.update_weight_mode != "full", a.update_weight_transport != "disk"),
         ),
-        message="--release-train needs --save and full weights by --update-weight-transport disk",
+        message="--release-train needs --save and full weights with --update-weight-transport disk",
         upstream=f"{OPTIONS}:1990",
         at=(a.release_train, a.update_weight_mode, a.update_weight_transport),
         fixes=(drop(a.release_train),),
@@ -258,7 +257,7 @@ SLIME.add(
         "prompt-above-context",
         all_of(a.rollout_max_prompt_len.given, a.rollout_max_prompt_len > a.rollout_max_context_len - 1),
         message=(
-            "prompts of up to {rollout_max_prompt_len} tokens leave none to generate in a context of "
+            "prompts of up to {rollout_max_prompt_len} tokens leave none for generation in a context of "
             "{rollout_max_context_len}"
         ),
         upstream=f"{OPTIONS}:1969",
@@ -285,7 +284,7 @@ SLIME.add(
             ),
             ~a.rm_type.starts_with("boxed_"),
         ),
-        message="slime has no reward {rm_type}, and no --custom-rm-path is given",
+        message="slime has no reward {rm_type}, and --custom-rm-path is not given",
         why="the first rollout fails, unless the metadata of every sample names another reward",
         severity=Severity.WARNING,
         upstream="slime/rollout/rm_hub/__init__.py:93",
@@ -300,8 +299,7 @@ SLIME.add(
             a.rollout_num_gpus_per_engine > a.world_size,
         ),
         message=(
-            "an engine takes {rollout_num_gpus_per_engine} devices, and the {world_size} of the actor are all that "
-            "generate"
+            "an engine needs {rollout_num_gpus_per_engine} devices, but only the {world_size} devices of the actor generate"
         ),
         why="the engine waits for nodes that do not exist",
         upstream="slime/ray/rollout.py:1140",

@@ -25,7 +25,7 @@ VERL.add(
         a.data_parallel_size,
         SAMPLES,
         message=(
-            "a mini-batch of {ppo_mini_batch_size} prompts x {rollout_n} samples does not spread over "
+            "a mini-batch of {ppo_mini_batch_size} prompts x {rollout_n} samples is not divisible by "
             "{data_parallel_size} data-parallel ranks"
         ),
         why=LATE,
@@ -109,7 +109,7 @@ VERL.add(
         ),
         message=(
             "without use_dynamic_bsz the rollout, and a reference model, need log_prob_micro_batch_size_per_gpu, "
-            "and one of them has none"
+            "but one of them does not set it"
         ),
         upstream="verl/utils/config.py:141",
         at=(a.use_dynamic_bsz, a.micro_batch_size, a.ppo_mini_batch_size, a.n_gpus_per_node),
@@ -139,7 +139,7 @@ VERL.add(
         "rollout-over-nodes",
         all_of(TRAINER, a.n_gpus_per_node < REPLICA, REPLICA % a.n_gpus_per_node != 0),
         message=(
-            "an engine that rolls out takes tensor {rollout_tensor_model_parallel_size} x data "
+            "a rollout engine needs tensor {rollout_tensor_model_parallel_size} x data "
             "{rollout_data_parallel_size} devices, which is not a multiple of the {n_gpus_per_node} of a node"
         ),
         why="the run waits for devices that no node has, or it is refused",
@@ -162,14 +162,14 @@ VERL.add(
     refuse(
         "rollout-mode",
         a.rollout_mode == "sync",
-        message="the rollout's mode sync does not exist any more",
+        message="the rollout mode sync no longer exists",
         upstream=f"{ROLLOUT}:280",
         fixes=(put(a.rollout_mode, "async", safety=Safety.SAFE),),
     ),
     refuse(
         "no-bridge",
         ~a.engine_use_mbridge,
-        message="use_mbridge is False, and weights are converted in no other way",
+        message="use_mbridge is False, but there is no other way to convert weights",
         upstream="verl/workers/engine/megatron/transformer_impl.py:191",
         fixes=(put(a.engine_use_mbridge, True, offered=True),),  # before 0.8.0, False selects a different converter
     ),
@@ -177,7 +177,7 @@ VERL.add(
         "tuning-batch-below-ranks",
         all_of(a.entry == "verl.trainer.sft_trainer", a.train_batch_size < a.data_parallel_size),
         message=(
-            "a batch of {train_batch_size} samples leaves some of {data_parallel_size} data-parallel ranks without one"
+            "a batch of {train_batch_size} samples leaves some of the {data_parallel_size} data-parallel ranks without a sample"
         ),
         why="the data loader refuses empty batches",
         upstream="verl/trainer/sft_trainer.py:241",

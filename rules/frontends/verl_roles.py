@@ -83,8 +83,8 @@ VERL.add(
         "rollout-above-devices",
         all_of(TRAINER, a.hybrid_engine, a.world_size.is_set, a.world_size < REPLICA),
         message=(
-            "an engine that rolls out takes tensor {rollout_tensor_model_parallel_size} x data "
-            "{rollout_data_parallel_size} devices, and the run has {world_size}: no engine is started"
+            "a rollout engine needs tensor {rollout_tensor_model_parallel_size} x data "
+            "{rollout_data_parallel_size} devices, but the run has {world_size}: no engine is started"
         ),
         upstream="verl/workers/rollout/llm_server.py:554",
         at=(a.rollout_tensor_model_parallel_size, a.rollout_data_parallel_size),
@@ -122,8 +122,7 @@ VERL.add(
         "virtual-stages-without-pipeline",
         all_of(a.num_virtual_stages_per_pipeline_rank > 1, a.pipeline_model_parallel_size == 1),
         message=(
-            "virtual_pipeline_model_parallel_size is {num_virtual_stages_per_pipeline_rank}, and there is one pipeline "
-            "stage only"
+            "virtual_pipeline_model_parallel_size is {num_virtual_stages_per_pipeline_rank}, but there is only one pipeline stage"
         ),
         upstream="megatron/core/parallel_state.py:746",
         at=(a.num_virtual_stages_per_pipeline_rank, a.pipeline_model_parallel_size),
@@ -137,7 +136,7 @@ VERL.add(
             a.rollout_n == 1,
             a.adv_estimator.is_in("grpo", "grpo_vectorized", "rloo", "rloo_vectorized", "gpg", "opo", "grpo_passk"),
         ),
-        message="{adv_estimator} compares the samples of a prompt, and rollout.n is 1: there is nothing to compare",
+        message="{adv_estimator} compares the samples of a prompt, but rollout.n is 1: there is nothing to compare",
         why="no advantage can be computed from other samples of the prompt, so the model learns next to nothing",
         upstream="verl/trainer/ppo/core_algos.py:268",
         severity=Severity.WARNING,
@@ -146,7 +145,7 @@ VERL.add(
     refuse(
         "never-saved",
         all_of(TRAINER, a.save_freq == 0),
-        message="trainer.save_freq is 0: no checkpoint is written; -1 is the value for that",
+        message="trainer.save_freq is 0: no checkpoint is written; if this is intended, use -1",
         why="the run ends without saving anything",
         upstream="verl/trainer/ppo/ray_trainer.py:1679",
         severity=Severity.WARNING,
@@ -168,7 +167,7 @@ VERL.add(
         "kl-twice",
         all_of(TRAINER, a.use_kl_in_reward, a.use_kl_loss),
         message="use_kl_in_reward and use_kl_loss are both on: the distance to the reference counts twice",
-        why="the reference restrains the policy more than either coefficient intends",
+        why="the reference constrains the policy more than either coefficient specifies",
         upstream="verl/utils/config.py:170",
         severity=Severity.WARNING,
         at=(a.use_kl_in_reward, a.use_kl_loss),
@@ -191,8 +190,7 @@ VERL.add(
             a.teacher_prompt_length == a.max_prompt_length,
         ),
         message=(
-            "the teacher reads {teacher_max_model_len} tokens; prompt {max_prompt_length} + response "
-            "{max_response_length} + 1 are {needed}"
+            "the teacher reads {teacher_max_model_len} tokens, but prompt {max_prompt_length} + response {max_response_length} + 1 are {needed}"
         ),
         upstream=f"{CONFIG}/distillation.py:179",
         shows={"needed": a.max_prompt_length + a.max_response_length + 1},
@@ -215,8 +213,8 @@ VERL.add(
         TEACHER,
         POOL,
         message=(
-            "the teacher's engine takes tensor {teacher_tensor_model_parallel_size} x data "
-            "{teacher_data_parallel_size} devices, which do not divide its pool of {distillation_nnodes} x "
+            "the teacher's engine needs tensor {teacher_tensor_model_parallel_size} x data "
+            "{teacher_data_parallel_size} devices, which is not a divisor of its pool of {distillation_nnodes} x "
             "{distillation_n_gpus_per_node}"
         ),
         upstream=f"{CONFIG}/distillation.py:292",

@@ -82,7 +82,7 @@ MEGATRON.add(
         a.global_batch_size,
         ROLLOUTS,
         when=a.perform_rl_step,
-        message="{rollouts} rollouts per collection do not divide into global batches of {global_batch_size}",
+        message="{rollouts} rollouts per collection are not divisible by a global batch of {global_batch_size}",
         shows={"rollouts": ROLLOUTS},
         at=(a.global_batch_size, a.grpo_group_size, a.grpo_prompts_per_step, a.grpo_iterations),
     ),

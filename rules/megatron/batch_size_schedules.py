@@ -47,7 +47,7 @@ def batch_ramp(job: Job) -> Iterator[Finding | Unverified]:
 
 
 def ramp_fault_of(ramp: Sequence[str], batch: int) -> tuple[Message, str] | None:
-    """What is wrong with a ramp-up to a global batch size, and the upstream statement that checks it."""
+    """The fault in a ramp-up to a global batch size, and the upstream statement that checks it."""
     if len(ramp) != 3:
         return Message(
             "--rampup-batch-size takes a start, an increment and samples, not {count} values", count=len(ramp)
@@ -130,7 +130,7 @@ class Step(NamedTuple):
 
 
 def schedule_fault_of(schedule: str, sequence: int | None) -> tuple[str, str] | None:
-    """What is wrong with a schedule, and the upstream statement that checks it."""
+    """The fault in a schedule, and the upstream statement that checks it."""
     for entry in _entries(schedule):
         threshold, colon, size = entry.partition(":")
         if not colon:
@@ -266,7 +266,7 @@ def _fault(steps: list[Step], unit: int) -> tuple[int, str, str] | None:
         if index and step.size < steps[index - 1].size:
             return (
                 index,
-                "the batch-size schedule goes from {before} down to {size}; the number of micro-batches must not fall",
+                "the batch-size schedule decreases from {before} to {size}; the number of micro-batches must not fall",
                 GROWS,
             )
     return None

@@ -1,4 +1,4 @@
-"""What each checkpoint format can be combined with."""
+"""The options that each checkpoint format can be combined with."""
 
 from preflight.lint.constraint import ConstraintSet, conflicts, drop, put, refuse, requires
 from preflight.rules.megatron.option_names import REFUSED, a, all_of, any_of, weights_sharded

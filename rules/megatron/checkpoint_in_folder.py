@@ -7,7 +7,7 @@ from preflight.rules.megatron.saved_arguments import FORCED, alike, goes_on, is_
 from preflight.run.versions import matches
 
 TRACKER = "{path} has no latest_checkpointed_iteration.txt: the run starts from random weights"
-FOLDER = "{path} is not there (looked for on {host}): the run starts from random weights"
+FOLDER = "{path} does not exist (checked on {host}): the run starts from random weights"
 
 
 @rule(id="loaded-checkpoint-missing", severity=Severity.WARNING, frameworks=("megatron",), reads=("(site)",))
@@ -50,10 +50,10 @@ def loaded_checkpoint_missing(job: Job) -> Iterator[Finding | Unverified]:
 
 
 BROKEN = {
-    "tracker": "{path}/latest_checkpointed_iteration.txt holds {because!r}, not an iteration: the run ends there",
-    "no-step": "{step} is not there, which is what the run loads",
-    "kind": "{step} holds no checkpoint of a kind that Megatron loads",
-    "cut-off": "the checkpoint is not whole: {because}",
+    "tracker": "{path}/latest_checkpointed_iteration.txt contains {because!r}, not an iteration: the run ends there",
+    "no-step": "{step}, which the run loads, does not exist",
+    "kind": "{step} contains no checkpoint in a format that Megatron loads",
+    "cut-off": "the checkpoint is incomplete: {because}",
 }
 
 
@@ -103,9 +103,9 @@ def loaded_checkpoint_broken(job: Job) -> Iterator[Finding]:
         yield Finding(message, job.place(step, job.arguments.given(found.argument)))
 
 
-RANDOM = "tensor or pipeline parallel size differ from the checkpoint's: its state of random numbers is left out"
+RANDOM = "tensor or pipeline parallel size differ from the checkpoint's: its random number state is not loaded"
 SAMPLES = (
-    "the checkpoint was saved with a global batch of {before:,}, the run has {now:,}: it goes on after "
+    "the checkpoint was saved with a global batch of {before:,}, the run has {now:,}: it continues after "
     "{samples:,} samples, not after {expected:,}"
 )
 
@@ -148,7 +148,7 @@ def loaded_checkpoint_continues(job: Job) -> Iterator[Finding]:
         yield Finding(message, job.place(now, job.arguments.given(found.argument)), key=now.key)
 
 
-FINISHED = "the checkpoint is of iteration {iteration:,}, the run ends at {end:,}: nothing is trained"
+FINISHED = "the checkpoint is from iteration {iteration:,}, and the run ends at {end:,}: nothing is trained"
 
 
 @rule(id="loaded-checkpoint-finished", severity=Severity.WARNING, frameworks=("megatron",), reads=("(site)",))

@@ -35,7 +35,7 @@ OTHERS = (
     *("untie_embeddings_and_output_weights", "num_experts", "multi_latent_attention", "mtp_num_layers"),
     *("apply_residual_connection_post_layernorm", "softmax_scale", "window_size", "no_rope_freq"),
 )
-IN_PLACE = "the checkpoint was saved with {name} {before}, the run has {now}, and nothing compares them"
+IN_PLACE = "the checkpoint was saved with {name} {before}, but the run has {now}, and nothing compares them"
 
 
 def _names(job: Job) -> tuple[str, ...]:
@@ -103,10 +103,7 @@ def _is_of_older_release(pair: Pair) -> bool:
 
 
 FREE = ("fully_reshardable", "fully_sharded_model_space", "fsdp_dtensor")
-BY_RANK = (
-    "the run has expert parallel size {now}, the checkpoint, of files by rank, has {before}: the files of other ranks "
-    "are looked for, and the run ends"
-)
+BY_RANK = "the run has expert parallel size {now}, but the checkpoint with one file per rank has {before}: the run looks for the files of other ranks and ends"
 MISMATCH = (
     "the run has tensor {tensor} x pipeline {pipeline}, the checkpoint tensor {saved_tensor} x pipeline "
     "{saved_pipeline}: its optimizer state, {sharding}, cannot be loaded into another layout"
@@ -189,12 +186,12 @@ BY_SIZE = ("NullTokenizer", "NullMultimodalTokenizer", "TikTokenizer")
 """Tokenizers whose size is set by `--vocab-size`; the size of all others comes from their files."""
 RETURNED = ("return_unexpected", "return_all")
 """Values of `--dist-ckpt-strictness` that make the loader return the mismatched tensors together with the state."""
-TUPLE = "with {name} {now} the loader returns a tuple, which load_checkpoint takes for the state: loading ends the run"
-DIFFERS = "the checkpoint was saved with {name} {before}, the run has {now}: the comparison at loading ends it"
+TUPLE = "with {name} {now} the loader returns a tuple, which load_checkpoint uses as the state: loading ends the run"
+DIFFERS = "the checkpoint was saved with {name} {before}, but the run has {now}: the comparison during loading ends it"
 
 
 def compared(job: Job) -> tuple[str, ...]:
-    """What the loader compares."""
+    """The arguments that the loader compares."""
     get = job.arguments.get
     names = list(ALWAYS)
     distributed = get("use_dist_ckpt").raw is not False
@@ -220,7 +217,7 @@ def loaded_checkpoint_refused(job: Job) -> Iterator[Finding | Unverified]:
     and whether position embeddings are added; with `--vocab-file` also positions, vocabulary and tokenizer; if the run
     uses no distributed checkpoint, also tensor and pipeline parallel sizes. With `--finetune` nothing is compared. The
     rule also reports `--dist-ckpt-strictness return_unexpected` and `return_all` if a distributed checkpoint is loaded:
-    the loader then returns more than the state, but `load_checkpoint` takes the whole result for the state.
+    the loader then returns more than the state, but `load_checkpoint` treats the whole result as the state.
 
     ## Why is this bad?
     The run ends with an assertion error, or with `'tuple' object has no attribute 'get'`, when it loads the checkpoint,
@@ -258,10 +255,10 @@ def loaded_checkpoint_refused(job: Job) -> Iterator[Finding | Unverified]:
             yield Finding(message, place, key=pair.now.key)
 
 
-SHAPE = "the checkpoint has {tensor} of shape {saved}, {name} {now} makes it {wanted}: loading it ends the run"
+SHAPE = "the checkpoint has {tensor} of shape {saved}, but {name} {now} makes it {wanted}: loading it ends the run"
 ABSENT = "the checkpoint has no {tensor}, which the run has with {name} {now}: loading it ends the run"
 
-MORE = "the checkpoint has {tensor}, which the run has not with {name} {now}: loading it ends the run"
+MORE = "the checkpoint has {tensor}, which the run does not have with {name} {now}: loading it ends the run"
 
 
 @rule(id="loaded-checkpoint-shapes", severity=Severity.ERROR, frameworks=("megatron",), reads=("(site)",))

@@ -63,7 +63,7 @@ MEGATRON.add(
         "clamp-without-experts",
         CLAMPED,
         moe,
-        message="SwiGLU can only be clamped in expert layers, the model has none",
+        message="SwiGLU can only be clamped in expert layers, but the model has none",
         at=(a.activation_func_clamp_value,),
         fixes=(drop(a.activation_func_clamp_value),),
     ),

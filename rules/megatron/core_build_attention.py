@@ -17,7 +17,7 @@ MEGATRON.add(
         a.num_query_groups,
         a.num_attention_heads,
         when=all_of(a.group_query_attention, a.num_query_groups.is_set, ~a.multi_latent_attention),
-        message="{num_attention_heads} attention heads do not divide into {num_query_groups} query groups",
+        message="{num_attention_heads} attention heads are not divisible by {num_query_groups} query groups",
         why=(
             "nothing checks it earlier: Transformer Engine refuses it when the first layer is built, local attention "
             "in the first step"

@@ -114,7 +114,7 @@ MEGATRON.add(
         all_of(
             NCCL, ~a.moe_enable_deepep, any_of(a.moe_expert_capacity_factor.is_set, a.moe_pad_expert_input_to_capacity)
         ),
-        message="NCCL EP drops no tokens and pads none, but an expert capacity is set",
+        message="NCCL EP neither drops nor pads tokens, but an expert capacity is set",
         at=(a.moe_expert_capacity_factor, a.moe_pad_expert_input_to_capacity),
         fixes=(drop(a.moe_expert_capacity_factor, also=(a.moe_pad_expert_input_to_capacity,)),),
     ),

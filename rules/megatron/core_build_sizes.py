@@ -132,7 +132,7 @@ MEGATRON.add(
                 ),
             ),
         ),
-        message="the Mamba heads do not divide into {mamba_num_groups} groups",
+        message="the Mamba heads are not divisible by {mamba_num_groups} groups",
         at=(a.mamba_num_groups, a.mamba_num_heads, a.mamba_head_dim),
     ),
     refuse(

@@ -67,7 +67,7 @@ def _fault(names: list[str], impl: object, scope: object) -> tuple[str, str] | N
     if "full" in names and names != ["full"]:
         others = tuple(name for name in names if name != "full")
         return Message(
-            "the module full is the whole layer and cannot be combined with {others}", others=others
+            "the module full contains the whole layer and cannot be combined with {others}", others=others
         ), "1ad063c7e9"
     if ITERATION in names and INFERENCE in names:
         return Message(

@@ -77,7 +77,7 @@ MEGATRON.add(
         "inference-normalization",
         inference_optimized,
         a.normalization == "RMSNorm",
-        message="the inference-optimized implementation has RMSNorm only, the model uses {normalization}",
+        message="the inference-optimized implementation supports only RMSNorm, but the model uses {normalization}",
         fixes=(put(a.transformer_impl, "transformer_engine"),),
     ),
     refuse(
@@ -100,7 +100,7 @@ MEGATRON.add(
     refuse(
         "inference-qkv-bias",
         all_of(inference_optimized, a.add_qkv_bias, ~a.add_bias_linear),
-        message="the inference-optimized implementation has no bias in the attention projection",
+        message="the inference-optimized implementation does not support a bias in the attention projection",
         at=(a.add_qkv_bias, a.transformer_impl),
         fixes=(put(a.transformer_impl, "transformer_engine"),),
     ),
@@ -116,7 +116,7 @@ MEGATRON.add(
     refuse(
         "inference-fused-communication-experts",
         all_of(a.inference_fuse_tp_communication, moe),
-        message="--inference-fuse-tp-communication does not work with experts, the model has {num_experts}",
+        message="--inference-fuse-tp-communication does not work with experts, but the model has {num_experts}",
         after=("megatron/inference-fused-communication",),
         fixes=(drop(a.inference_fuse_tp_communication, safety=Safety.SAFE),),
     ),

@@ -89,7 +89,7 @@ MEGATRON.add(
             a.moe_router_num_groups != 0,
             any_of(a.num_experts.is_none, a.num_experts % a.moe_router_num_groups != 0),
         ),
-        message="the experts of the model ({num_experts}) do not divide into {moe_router_num_groups} router groups",
+        message="the experts of the model ({num_experts}) are not divisible by {moe_router_num_groups} router groups",
         why=(
             "groups would differ in size; the model configuration is refused, or, if there are no experts at all, the "
             "run crashes"

@@ -14,7 +14,7 @@ MEGATRON.add(
         "offloaded-layers-out-of-range",
         all_of(OFFLOADED, a.cpu_offloading_num_layers >= a.num_layers),
         message=(
-            "{cpu_offloading_num_layers} layers are to be offloaded, at least one of the {num_layers} must stay on "
+            "{cpu_offloading_num_layers} layers are to be offloaded, but at least one of the {num_layers} must stay on "
             "the device"
         ),
         at=(a.cpu_offloading_num_layers,),

@@ -82,7 +82,7 @@ MEGATRON.add(
         "expert-overlap-in-fp32",
         OVERLAP,
         any_of(a.bf16, a.fp16),
-        message="overlapping expert communication needs --bf16 or --fp16, the run is in fp32",
+        message="overlapping expert communication needs --bf16 or --fp16, but the run is in fp32",
         at=(OVERLAP,),
         fixes=(put(a.bf16),),
     ),
@@ -97,7 +97,7 @@ MEGATRON.add(
         "expert-overlap-with-many-mtp",
         all_of(OVERLAP, a.mtp_num_layers > 1),
         message=(
-            "overlapping expert communication works with at most one prediction layer, the model has {mtp_num_layers}"
+            "overlapping expert communication works with at most one prediction layer, but the model has {mtp_num_layers}"
         ),
         at=(a.mtp_num_layers, OVERLAP),
     ),

@@ -49,7 +49,7 @@ MEGATRON.add(
     refuse(
         "sharp-replica-group",
         all_of(a.use_sharp, a.sharp_enabled_group == "dp_replica", INSTANCES <= 1),
-        message="SHARP on dp_replica needs several optimizer instances, there is {num_distributed_optimizer_instances}",
+        message="SHARP on dp_replica needs several optimizer instances, but there is {num_distributed_optimizer_instances}",
         at=(a.sharp_enabled_group,),
         fixes=(put(a.sharp_enabled_group, "dp"),),
     ),
@@ -72,8 +72,7 @@ MEGATRON.add(
         "sharded-weights-with-optimizer-instances",
         all_of(any_of(a.gtp_weight_remat_size > 1, a.expert_gtp_weight_remat_size > 1), INSTANCES > 1),
         message=(
-            "weights sharded beyond tensor parallelism allow one optimizer instance, "
-            "there are {num_distributed_optimizer_instances}"
+            "weights sharded beyond tensor parallelism allow one optimizer instance, but there are {num_distributed_optimizer_instances}"
         ),
         at=(INSTANCES, a.tensor_parallel_num_weight_shards, a.expert_tensor_parallel_num_weight_shards),
         fixes=(drop(INSTANCES),),
@@ -87,8 +86,7 @@ MEGATRON.add(
             a.expert_data_parallel_size != a.data_parallel_size,
         ),
         message=(
-            "with --use-tp-pp-dp-mapping experts and the rest need the same data parallel size, "
-            "here {expert_data_parallel_size} and {data_parallel_size}"
+            "with --use-tp-pp-dp-mapping experts and other layers need the same data parallel size, not {expert_data_parallel_size} and {data_parallel_size}"
         ),
         why="pipeline groups of the experts and of the other layers would differ; the process groups are refused",
         at=(a.use_tp_pp_dp_mapping, a.expert_model_parallel_size),
@@ -121,7 +119,7 @@ MEGATRON.add(
     refuse(
         "hybrid-context-odd-ranks",
         all_of(a.hybrid_context_parallel, WORLD % 2 != 0),
-        message="hybrid context parallelism needs an even number of data and context parallel ranks, there are {ranks}",
+        message="hybrid context parallelism needs an even number of data and context parallel ranks, but there are {ranks}",
         shows={"ranks": WORLD},
         at=(a.hybrid_context_parallel, a.context_parallel_size),
         layout=True,
@@ -129,7 +127,7 @@ MEGATRON.add(
     refuse(
         "ucc-with-one-connection",
         all_of(a.pipeline_model_parallel_comm_backend == "ucc", env("CUDA_DEVICE_MAX_CONNECTIONS") == "1"),
-        message="UCC pipeline communication needs CUDA_DEVICE_MAX_CONNECTIONS above 1 or unset, it is 1",
+        message="UCC pipeline communication needs CUDA_DEVICE_MAX_CONNECTIONS above 1 or unset, but it is 1",
         why="all communication would be serialized; the process groups are refused",
         at=(a.pipeline_model_parallel_comm_backend,),
         fixes=(put(env("CUDA_DEVICE_MAX_CONNECTIONS"), 8), drop(a.pipeline_model_parallel_comm_backend)),

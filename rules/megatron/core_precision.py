@@ -21,7 +21,7 @@ MEGATRON.add(
     refuse(
         "bf16-layers-at-start",
         all_of(KEPT, any_of(a.num_layers_at_start_in_bf16 < 0, a.num_layers_at_start_in_bf16 > PER_STAGE)),
-        message="{num_layers_at_start_in_bf16} layers at the start are kept in bf16, a pipeline stage holds {stage}",
+        message="{num_layers_at_start_in_bf16} layers at the start are kept in bf16, but a pipeline stage has {stage}",
         shows={"stage": PER_STAGE},
         at=(a.num_layers_at_start_in_bf16,),
         fixes=(put(a.num_layers_at_start_in_bf16, PER_STAGE),),
@@ -29,7 +29,7 @@ MEGATRON.add(
     refuse(
         "bf16-layers-at-end",
         all_of(KEPT, any_of(a.num_layers_at_end_in_bf16 < 0, a.num_layers_at_end_in_bf16 > PER_STAGE)),
-        message="{num_layers_at_end_in_bf16} layers at the end are kept in bf16, a pipeline stage holds {stage}",
+        message="{num_layers_at_end_in_bf16} layers at the end are kept in bf16, but a pipeline stage has {stage}",
         shows={"stage": PER_STAGE},
         at=(a.num_layers_at_end_in_bf16,),
         fixes=(put(a.num_layers_at_end_in_bf16, PER_STAGE),),

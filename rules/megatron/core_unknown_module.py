@@ -13,7 +13,7 @@ The model configuration is refused at start-up.
 Use instead: `--recompute-modules core_attn`.
 
 ## Fix safety
-The fix is only offered: a similar name is a guess about what was meant.
+The fix is only offered: a similar name is a guess at the intended one.
 
 ## References
 Megatron-LM d98e8a6, megatron/core/transformer/transformer_config.py

@@ -50,7 +50,7 @@ def no_training_split(job: Job) -> Iterator[Finding | Unverified]:
         )
     elif len(shares) > 1 and min(shares) >= 0 and shares[0] < sum(shares) / 2:
         message = Message(
-            "--split {value} trains on {share:.3g} % of the data: the first number is the share of the training",
+            "--split {value} trains on {share:.3g} % of the data: the first number is the training share",
             value=text,
             share=100 * shares[0] / sum(shares),
         )
@@ -130,7 +130,7 @@ def data_weights(job: Job) -> Iterator[Finding | Unverified]:
             continue
         listed = value.raw if isinstance(value.raw, list) else []
         if job.arguments.open or not value.known or not all(isinstance(entry, str) for entry in listed):
-            yield Unverified(value.because or "paths that are not known")
+            yield Unverified(value.because or "paths that are unknown")
             continue
         count = sum(numbers := [bool(_NUMBER.fullmatch(entry)) for entry in listed])
         if len(listed) > 1 and count and numbers != [True, False] * (len(listed) // 2):

@@ -8,7 +8,7 @@ MEGATRON = ConstraintSet("megatron", why=REFUSED)
 SCOPE = a.cuda_graph_scope
 IMPL = a.cuda_graph_impl
 ASKED = all_of(IMPL.written.is_set, IMPL.written != "none")
-# before 0.15 there is no --cuda-graph-impl
+# --cuda-graph-impl does not exist before 0.15
 LOCAL = any_of(IMPL.written == "local", all_of(IMPL.is_none, a.enable_cuda_graph))
 ATTENTION = all_of(IMPL == "transformer_engine", SCOPE == "attn")
 ITERATION = any_of(SCOPE == "full_iteration", SCOPE.has("full_iteration"))

@@ -79,7 +79,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
 
 
 def fault_of(config: dict[str, Any], job: Job) -> tuple[str, str] | None:
-    """What is wrong, and the upstream statement that checks it."""
+    """The fault, and the upstream statement that checks it."""
     if config["hidden_act"] != "silu":
         return Message(
             "the layer configuration has the activation {hidden_act}; only silu is supported",

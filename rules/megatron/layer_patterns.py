@@ -252,7 +252,7 @@ def _ratios(attention: float, mlp: float) -> tuple[str, str] | None:
 def _pattern(pattern: str, layers: int, known: str) -> tuple[str, str] | None:
     if len(pattern) != layers:
         return Message(
-            "the hybrid pattern has {held} layers, --num-layers is {layers}", held=len(pattern), layers=layers
+            "the hybrid pattern has {held} layers, but --num-layers is {layers}", held=len(pattern), layers=layers
         ), LENGTH
     if strange := next((symbol for symbol in pattern if symbol not in known), ""):
         return Message(
@@ -273,7 +273,7 @@ def _counts(pattern: str, layers: int, attention: float, mlp: float) -> tuple[st
     for symbol, name in (("*", "attention"), ("-", "MLP"), ("E", "experts")):
         if held[symbol] != given[symbol]:
             return Message(
-                "the hybrid pattern has {held} {name} layers, the ratios give {given}",
+                "the hybrid pattern has {held} {name} layers, but the ratios give {given}",
                 held=held[symbol],
                 name=name,
                 given=given[symbol],

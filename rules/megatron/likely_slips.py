@@ -55,7 +55,7 @@ MEGATRON.add(
     refuse(
         "weight-decay-above-ten",
         all_of(TRAINS, a.weight_decay >= 10),
-        message="--weight-decay {weight_decay} is a factor, not per cent: at a learning rate of 1e-3 weights halve in "
+        message="--weight-decay {weight_decay} is a factor, not a percentage: at a learning rate of 1e-3 weights halve in "
         "a few steps",
         severity=Severity.WARNING,
         at=(a.weight_decay,),
@@ -73,7 +73,7 @@ MEGATRON.add(
         "learning-rate-far-too-high",
         all_of(TRAINS, a.optimizer == "adam", a.lr >= 0.05, a.lr <= 1),
         message="--lr {lr} is a hundred times that of published runs with Adam; a digit of the exponent may be missing",
-        why="the loss diverges at the end of the warm-up, if not before",
+        why="the loss diverges at the end of the warm-up or earlier",
         severity=Severity.WARNING,
         at=(a.lr,),
         upstream="https://arxiv.org/abs/1412.6980v9#section-6",
@@ -116,8 +116,7 @@ MEGATRON.add(
             any_of(a.train_iters >= LONG, all_of(a.train_iters >= TRIAL, a.lr_decay_iters < a.train_iters * SHORTENED)),
         ),
         message=(
-            "the run ends at iteration {train_iters}, and the learning rate reaches its minimum at {lr_decay_iters} "
-            "only"
+            "the run ends at iteration {train_iters}, but the learning rate reaches its minimum only at {lr_decay_iters}"
         ),
         why="the run ends while the learning rate is high, and the weights are worse than those of a completed decay",
         severity=Severity.WARNING,
@@ -135,8 +134,7 @@ MEGATRON.add(
             a.train_samples >= a.global_batch_size * TRIAL,
         ),
         message=(
-            "the run ends at sample {train_samples}, and the learning rate reaches its minimum at {lr_decay_samples} "
-            "only"
+            "the run ends at sample {train_samples}, but the learning rate reaches its minimum only at {lr_decay_samples}"
         ),
         why="the run ends while the learning rate is high, and the weights are worse than those of a completed decay",
         severity=Severity.WARNING,
@@ -186,7 +184,7 @@ MEGATRON.add(
     refuse(
         "wsd-decay-over-run",
         all_of(TRAINS, a.lr_decay_style == "WSD", a.lr_wsd_decay_iters.given, a.lr_wsd_decay_iters >= a.train_iters),
-        message="the last {lr_wsd_decay_iters} iterations decay, and the run has {train_iters}: no phase is stable",
+        message="the last {lr_wsd_decay_iters} iterations decay, but the run has {train_iters}: there is no stable phase",
         severity=Severity.WARNING,
         at=(a.lr_wsd_decay_iters, a.train_iters),
         upstream=SCHEDULER,
@@ -230,8 +228,7 @@ MEGATRON.add(
             a.distributed_timeout_minutes > MOST_MINUTES,
         ),
         message=(
-            "--distributed-timeout-minutes {distributed_timeout_minutes} is in minutes: a rank that hangs holds the "
-            "job for most of a day or longer"
+            "--distributed-timeout-minutes {distributed_timeout_minutes} is in minutes: a hanging rank blocks the job for most of a day or longer"
         ),
         why="a hanging collective is only noticed after the timeout, and all devices wait for it",
         severity=Severity.WARNING,
@@ -259,8 +256,7 @@ MEGATRON.add(
     refuse(
         "norm-epsilon-too-large",
         any_of(*(epsilon >= 0.01 for epsilon in EPSILON), *(epsilon <= 0 for epsilon in EPSILON)),
-        message="the epsilon of the norms is {epsilon}, not between 0 and 0.01; usual are 1e-5 and 1e-6, "
-        "a sign may be missing",
+        message="the epsilon of the norms is {epsilon}, not between 0 and 0.01; usual values are 1e-5 and 1e-6; a sign may be missing",
         shows={"epsilon": EPSILON},
         why=(
             "epsilon is added to the variance: a large value shrinks every activation, and 0 can lead to a division by "
@@ -273,7 +269,7 @@ MEGATRON.add(
     refuse(
         "adam-epsilon-too-large",
         all_of(TRAINS, a.optimizer == "adam", a.adam_eps >= 0.1),
-        message="--adam-eps is {adam_eps}; usual are 1e-8 to 1e-15, a sign may be missing",
+        message="--adam-eps is {adam_eps}; usual values are 1e-8 to 1e-15; a sign may be missing",
         why="epsilon outweighs the average of the gradients, and weights move by far less than the learning rate",
         severity=Severity.WARNING,
         at=(a.adam_eps,),
@@ -312,7 +308,7 @@ MEGATRON.add(
         "prediction-loss-outweighs",
         all_of(TRAINS, a.mtp_num_layers > 0, a.mtp_loss_scaling_factor > 1),
         message=(
-            "--mtp-loss-scaling-factor {mtp_loss_scaling_factor}: the loss of the further tokens outweighs that of the "
+            "--mtp-loss-scaling-factor {mtp_loss_scaling_factor}: the loss of the additional tokens outweighs that of the "
             "next one"
         ),
         why="published runs use 0.1 and 0.3",

@@ -71,7 +71,7 @@ MEGATRON.add(
         "quantized-over-float32",
         all_of(TRAINS, a.fp8.is_set, ~a.bf16, ~a.fp16),
         message="FP8 {fp8} without --bf16 or --fp16: weights, gradients and everything outside of FP8 are float32",
-        why="the run needs twice the memory, and FP8 speeds up nothing but the matrix products",
+        why="the run needs twice the memory, and FP8 speeds up only the matrix products",
         severity=Severity.WARNING,
         at=(a.fp8,),
         fixes=(put(a.bf16),),

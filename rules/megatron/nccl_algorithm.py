@@ -50,7 +50,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     value = job.arguments.environment.get("NCCL_ALGO")
     text = value.raw if value is not None else None
     if isinstance(text, Unknown) or (text is None and job.arguments.open):
-        yield Unverified(text.because if isinstance(text, Unknown) else "the environment is not known")
+        yield Unverified(text.because if isinstance(text, Unknown) else "the environment is unknown")
         return
     old, trees = matches(core(job), OLD), text == "Tree"
     words = (*STEADY, "Tree") if old else STEADY

@@ -132,8 +132,7 @@ MEGATRON.add(
         "rotary-percent-above-one",
         all_of(a.position_embedding_type == "rope", a.rotary_percent > 1),
         message=(
-            "--rotary-percent {rotary_percent} counts as 1: it is a share, not per cent, and all of each head "
-            "is rotated"
+            "--rotary-percent {rotary_percent} counts as 1: it is a fraction, not a percentage, and each head is rotated completely"
         ),
         why="a different model is trained silently",
         severity=Severity.WARNING,
@@ -142,8 +141,8 @@ MEGATRON.add(
     refuse(
         "learning-rate-above-one",
         all_of(TRAINS, a.optimizer == "adam", a.lr > 1),
-        message="--lr {lr}: Adam moves every weight by about that much a step; a sign may be missing, as in 3e-4",
-        why="the loss diverges at the end of the warm-up, if not before",
+        message="--lr {lr}: Adam moves every weight by about that much per step; a sign may be missing, as in 3e-4",
+        why="the loss diverges at the end of the warm-up or earlier",
         severity=Severity.WARNING,
         at=(a.lr,),
         upstream="https://arxiv.org/abs/1412.6980v9#section-2.1",

@@ -1,4 +1,4 @@
-"""What the rules about parsing faults share: the problems of one kind, and the change that might fix one."""
+"""Shared code of the rules about parsing faults: the problems of one kind, and the change that might fix one."""
 
 from __future__ import annotations
 

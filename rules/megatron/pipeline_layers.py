@@ -117,9 +117,9 @@ def _ends(layout: Layout) -> tuple[str, str] | None:
     if not letters.endswith("L"):
         return "the layout does not end with the loss, L", "abfd2985a6"
     if (count := letters.count("E")) > 1:
-        return Message("the layout has {count} embeddings, a model has one", count=count), "bb46c0ce19"
+        return Message("the layout has {count} embeddings, but a model has one", count=count), "bb46c0ce19"
     if (count := letters.count("L")) > 1:
-        return Message("the layout has {count} losses, a model has one", count=count), "91e953ba1a"
+        return Message("the layout has {count} losses, but a model has one", count=count), "91e953ba1a"
     return None
 
 
@@ -130,13 +130,13 @@ def _counts(layout: Layout, layers: int | None, predictions: int | None) -> tupl
         held = layout.count("t")
         many, some = (
             "the layout has far more decoder layers than the model's {layers}",
-            "the layout holds {held} decoder layers, the model has {layers}",
+            "the layout contains {held} decoder layers, but the model has {layers}",
         )
         return Message(many if layout.too_long else some, held=held, layers=layers), "d7568ba15f"
     if layout.count("m") != (predictions or 0):
         held, wanted = layout.count("m"), predictions or 0
         return Message(
-            "the layout holds {held} prediction layers, the model has {wanted}", held=held, wanted=wanted
+            "the layout contains {held} prediction layers, but the model has {wanted}", held=held, wanted=wanted
         ), "fa33235fa9"
     return None
 
@@ -156,7 +156,7 @@ def _predictions(layout: Layout, pipeline: int, predictions: int | None) -> tupl
         return "a prediction layer, m, is in a virtual stage that is not the last of its rank", "8062ba6b4e"
     if any("m" in rank[-1] and rank[-1].count("m") != predictions for rank in chunks):
         return Message(
-            "the {predictions} prediction layers are spread over several stages, they must be in one",
+            "the {predictions} prediction layers are spread over several stages, but must be in one",
             predictions=predictions,
         ), "f238bcd939"
     return None
@@ -248,13 +248,13 @@ def core_uneven_pipeline(job: Job) -> Iterator[Finding | Unverified]:
 def _fault(
     middle: int, stages: int, virtual: int | None, sites: tuple[str, str, str], zero: bool, exact: bool
 ) -> tuple[str, str] | None:
-    """What is wrong with the layers and stages in the middle, and where upstream checks it."""
+    """The fault in the layers and stages in the middle, and the upstream check."""
     if zero and stages == 0:
         return Message("; this release needs at least one"), sites[0]
     if exact and bool(middle) != bool(stages):
         return "", sites[0]
     if stages and middle % stages:
-        return Message("; they do not divide evenly"), sites[1]
+        return Message("; they cannot be split evenly"), sites[1]
     if stages and virtual and (middle // stages) % virtual:
         return Message(
             ": {each} each are not divisible by {virtual} virtual stages", each=middle // stages, virtual=virtual

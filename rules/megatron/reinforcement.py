@@ -15,7 +15,7 @@ MEGATRON.add(
     refuse(
         "kept-graphs-without-graphs",
         all_of(RL, a.rl_persist_cuda_graphs, a.cuda_graph_impl.written.is_none | (a.cuda_graph_impl.written == "none")),
-        message="--rl-persist-cuda-graphs needs CUDA graphs, but --cuda-graph-impl makes none",
+        message="--rl-persist-cuda-graphs needs CUDA graphs, but --cuda-graph-impl creates none",
         at=(a.rl_persist_cuda_graphs, a.cuda_graph_impl),
         fixes=(put(a.cuda_graph_impl, "local"), drop(a.rl_persist_cuda_graphs, safety=Safety.SAFE)),
     ),
@@ -24,7 +24,7 @@ MEGATRON.add(
         all_of(
             RL, a.rl_training_cuda_graphs, a.cuda_graph_impl.written.is_none | (a.cuda_graph_impl.written == "none")
         ),
-        message="--rl-training-cuda-graphs needs CUDA graphs, but --cuda-graph-impl makes none",
+        message="--rl-training-cuda-graphs needs CUDA graphs, but --cuda-graph-impl creates none",
         at=(a.rl_training_cuda_graphs, a.cuda_graph_impl),
         fixes=(put(a.cuda_graph_impl, "local"), drop(a.rl_training_cuda_graphs, safety=Safety.SAFE)),
     ),
@@ -110,7 +110,7 @@ MEGATRON.add(
         "offloaded-optimizer-not-loaded",
         all_of(RL, a.skip_train, a.no_load_optim, a.rl_offload_optimizer_during_inference),
         message=(
-            "--skip-train with --no-load-optim makes no optimizer, so --rl-offload-optimizer-during-inference has "
+            "--skip-train with --no-load-optim creates no optimizer, so --rl-offload-optimizer-during-inference has "
             "nothing to offload"
         ),
         at=(a.rl_offload_optimizer_during_inference, a.no_load_optim),

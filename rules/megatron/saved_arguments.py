@@ -33,7 +33,7 @@ MISSING: Plain = "no such argument"
 
 
 class Pair(NamedTuple):
-    """An argument of the run, and its value when the checkpoint was saved. value: None if it is not known."""
+    """An argument of the run, and its value when the checkpoint was saved. value: None if it is unknown."""
 
     name: str
     now: Value

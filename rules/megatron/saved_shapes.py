@@ -86,7 +86,7 @@ def _number(job: Job, name: str) -> int:
 
 
 def _named(found: Checkpoint, end: str) -> str:
-    """The tensor of the layers whose name has this ending, in either form; "" if there is none."""
+    """The tensor of the layers with this name ending, in either form; "" if there is none."""
     forms = (f"decoder.layers.{end}", f"decoder.layers.*.{end}")
     names = dict(found.shapes)
     return next((name for name in forms if name in names), "")
@@ -134,7 +134,7 @@ def _inner(job: Job, found: Checkpoint) -> Iterator[Size]:
 
 
 def _gated(job: Job) -> int:
-    """The number of matrices in the first layer of a feed-forward network; 0 if it is not known."""
+    """The number of matrices in the first layer of a feed-forward network; 0 if it is unknown."""
     given = [value for gate in GATES if (value := job.arguments.given(gate)) is not None]
     return 1 + any(value.raw is True for value in given) if all(value.known for value in given) else 0
 
@@ -201,7 +201,7 @@ def _wanted(job: Job) -> Iterator[tuple[str, str, bool | None]]:
 
 
 def _is(job: Job, name: str, wanted: object) -> bool | None:
-    """Whether an argument has a value; None if it is not known for sure."""
+    """Whether an argument has a value; None if it is uncertain."""
     value = job.arguments.get(name)
     return value.raw == wanted if is_known(value) else None
 

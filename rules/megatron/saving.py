@@ -75,7 +75,7 @@ def taken_for_resume(job: Job) -> Iterator[Finding | Unverified]:
 
     ## What it does
     Finds `--load` with a folder other than that of `--save` if `--no-load-optim` skips the optimizer and `--finetune`
-    is not given. Nothing is reported if the folders are not known, if one contains the other, or if the name is typical
+    is not given. Nothing is reported if the folders are unknown, if one contains the other, or if the name is typical
     of converted weights (`-to-mcore-tp8-pp4`, `Qwen3-8B-Instruct`), because a converter does not write a meaningful
     iteration.
 

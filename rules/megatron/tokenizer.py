@@ -97,9 +97,7 @@ MEGATRON.add(
         "tokenizer-type-left-to-script",
         UNTYPED,
         message="--tokenizer-model has no effect without --tokenizer-type: {entry} uses GPT-2's tokenizer",
-        why=(
-            "the data is read with a tokenizer other than the one that is named, and the size of the vocabulary differs"
-        ),
+        why=("the data is read with a tokenizer other than the named one, and the vocabulary size differs"),
         severity=Severity.WARNING,
         at=(a.tokenizer_model,),
         fixes=(put(TYPE, "HuggingFaceTokenizer"),),

@@ -43,7 +43,7 @@ def checkpoint_interval(job: Job) -> Iterator[Finding]:
         return
     kinds = [kind for item in callbacks.items if (kind := item.get("type")) is not None]
     if kinds and len(kinds) == len(callbacks.items) and not any(_SAVES.search(str(kind.value)) for kind in kinds):
-        yield Finding(Message("no callback saves a checkpoint: nothing is left of the run"), kinds[-1].span)
+        yield Finding(Message("no callback saves a checkpoint: the trained weights are lost"), kinds[-1].span)
     for index, item in enumerate(callbacks.items):
         kind, steps, seconds = item.get("type"), item.get("save_checkpoint_steps"), item.get("save_checkpoint_seconds")
         if kind is None or str(kind.value) not in ("CheckpointMonitor", "CheckpointMointor") or steps is None:

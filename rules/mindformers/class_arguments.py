@@ -129,7 +129,7 @@ def class_argument_refused(job: Job) -> Iterator[Finding]:
 
 
 def _places(job: Job) -> Iterator[tuple[str, str, str]]:
-    """The sections whose class checks its arguments, with the location and the class of each. With a pipeline, there is
+    """The sections with a class that checks its arguments, each with its location and class. With a pipeline, there is
     only one wrapper."""
     a, stages = job.arguments, job.plan.layout.pipeline.raw
     where = [place for place in built(a, stages) if place[0] != "train_dataset_task"]

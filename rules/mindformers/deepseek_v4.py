@@ -53,7 +53,7 @@ MINDFORMERS.add(
         a["mcore.o_groups"],
         a["mcore.num_attention_heads"] * a["mcore.v_head_dim"],
         when=hybrid,
-        message="{mcore.num_attention_heads} heads of {mcore.v_head_dim} do not divide into o_groups {mcore.o_groups}",
+        message="{mcore.num_attention_heads} heads of {mcore.v_head_dim} are not divisible by o_groups {mcore.o_groups}",
         why="the output projection works group by group",
         at=(a["mcore.o_groups"], a["mcore.num_attention_heads"]),
     ),

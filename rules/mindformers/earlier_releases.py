@@ -134,7 +134,7 @@ MINDFORMERS.add(
             a["mcore.num_moe_experts"] % a["parallel_config.expert_parallel"] == 0,
         ),
         message=(
-            "expert_parallel {parallel_config.expert_parallel} does not divide data_parallel "
+            "expert_parallel {parallel_config.expert_parallel} is not a divisor of data_parallel "
             "{parallel_config.data_parallel} x model_parallel {parallel_config.model_parallel} x context_parallel "
             "{parallel_config.context_parallel}"
         ),
@@ -148,7 +148,7 @@ MINDFORMERS.add(
         context,
         when=all_of(context > 1, a["parallel_config.context_parallel_algo"] == "hybird_cp"),
         message=(
-            "ulysses_degree_in_cp {parallel_config.ulysses_degree_in_cp} does not divide context_parallel "
+            "ulysses_degree_in_cp {parallel_config.ulysses_degree_in_cp} is not a divisor of context_parallel "
             "{parallel_config.context_parallel}"
         ),
         why="1.3 spells the algorithm hybird_cp; its parallel config rejects the combination",

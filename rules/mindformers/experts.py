@@ -88,7 +88,7 @@ MINDFORMERS.add(
             mcore, training, a["mcore.num_moe_experts"].is_set, expert > 1, a["mcore.num_moe_experts"] % expert == 0
         ),
         message=(
-            "expert_parallel {parallel_config.expert_parallel} does not divide data_parallel "
+            "expert_parallel {parallel_config.expert_parallel} is not a divisor of data_parallel "
             "{parallel_config.data_parallel} x model_parallel {parallel_config.model_parallel}"
         ),
         why="expert groups are formed within the data and tensor ranks of a stage",
@@ -101,7 +101,7 @@ MINDFORMERS.add(
         data * tensor,
         when=all_of(legacy, training, semi, a["moe_config.use_gmm"], experts > 1, expert > 1),
         message=(
-            "expert_parallel {parallel_config.expert_parallel} does not divide data_parallel "
+            "expert_parallel {parallel_config.expert_parallel} is not a divisor of data_parallel "
             "{parallel_config.data_parallel} x model_parallel {parallel_config.model_parallel}"
         ),
         why="expert groups are formed within the data and tensor ranks of a stage",

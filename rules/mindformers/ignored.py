@@ -72,7 +72,7 @@ MINDFORMERS.add(
         "sequence-parallel-ignored",
         all_of(legacy, training, semi, sequence_parallel, tensor == 1),
         message="use_seq_parallel has no effect with model_parallel 1",
-        why="it splits what all tensor ranks would otherwise hold; mcore models reject the combination",
+        why="it splits activations that all tensor ranks would otherwise hold; mcore models reject the combination",
         at=(sequence_parallel, tensor),
         **_NO_EFFECT,
     ),
@@ -209,7 +209,7 @@ MINDFORMERS.add(
         all_of(
             mcore, training, a["mcore.num_moe_experts"].is_set, a["mcore.moe_router_topk"] > a["mcore.num_moe_experts"]
         ),
-        message="{mcore.moe_router_topk} experts a token are more than the {mcore.num_moe_experts} experts",
+        message="{mcore.moe_router_topk} experts per token are more than the {mcore.num_moe_experts} experts",
         why="mcore models do not check it as legacy models do; the router cannot choose more experts than there are",
         at=(a["mcore.moe_router_topk"], a["mcore.num_moe_experts"]),
         **_WRONG,

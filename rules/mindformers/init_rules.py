@@ -54,12 +54,12 @@ def check(job: Job) -> Iterator[Finding]:
 
 
 def _fault(entry: object, careful: bool) -> tuple[Message, int] | None:
-    """What is wrong with an entry, and where the framework rejects it. careful: patterns are checked, too."""
+    """The fault in an entry, and the place where the framework rejects it. careful: patterns are checked, too."""
     if not isinstance(entry, dict):
         return Message("must be a mapping with target and init_method_std"), 2758
     target, deviation = entry.get("target"), entry.get("init_method_std")
     if not isinstance(target, str):
-        return Message("must have a text as target, not {target!r}", target=target), 2765
+        return Message("must have a string as target, not {target!r}", target=target), 2765
     if not isinstance(deviation, (int, float)):
         return Message("must have a number as init_method_std, not {value!r}", value=deviation), 2769
     if deviation < 0:

@@ -89,7 +89,7 @@ def _bounded(finding: Finding, job: Job, row: Checked, value: Value) -> Finding:
     if len(alike) == len(releases):
         return finding
     return lowered(
-        finding, Message("holds from {first} on; the keys also fit {oldest}", first=alike[0], oldest=releases[0])
+        finding, Message("applies from {first} on; the keys also fit {oldest}", first=alike[0], oldest=releases[0])
     )
 
 
@@ -131,7 +131,7 @@ def _finding(job: Job, row: Checked, value: Value) -> Finding:
 
 
 def _upstream(job: Job, row: Checked, value: Value) -> str:
-    """Where the framework rejects the value: it uses the number of stages before it checks it."""
+    """The place where the framework rejects the value: it uses the number of stages before it checks it."""
     text, empty, other = _STAGE_LINES.get(read_at(job.target.version), _STAGE_LINES["1.5.0"])
     parallel = job.arguments.get("use_parallel")
     if row.name == _STAGES and parallel.known and parallel.raw:
@@ -155,7 +155,7 @@ def _fixes(job: Job, row: Checked, value: Value) -> Iterator[Fix]:
     if fewest is not None:
         yield Fix(f"write {fewest}", value.becomes(fewest))
     elif row.name not in _NO_DEFAULT:
-        yield Fix(f"leave {value.key[-1]} out, so that its default holds", value.becomes(REMOVE))
+        yield Fix(f"leave {value.key[-1]} out, so that its default applies", value.becomes(REMOVE))
 
 
 def _number(value: Value, kind: ValueKind) -> Iterator[Fix]:

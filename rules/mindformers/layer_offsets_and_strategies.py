@@ -78,7 +78,7 @@ def bad_offset(job: Job) -> Iterator[Finding]:
         )
     elif laid.stages is not None and (total := sum(map(sum, laid.stages))) != layers.raw:
         message = Message(
-            "offset {offset} is added to every stage: room for {total} layers is laid out, the model has {layers}",
+            "offset {offset} is added to every stage: this gives {total} layers, but the model has {layers}",
             offset=offset.raw,
             total=total,
             layers=layers.raw,

@@ -53,7 +53,7 @@ FOREIGN = frozenset(
 
 ZEROS = {
     "lora_rank": Message("lora_rank is 0: the adapters have no weights to train"),
-    "lora_alpha": Message("lora_alpha is 0: what the adapters learn is multiplied by 0"),
+    "lora_alpha": Message("lora_alpha is 0: the output of the adapters is multiplied by 0"),
 }
 
 
@@ -98,9 +98,9 @@ def _unmatched(job: Job, targets: Value, arch: str) -> Iterator[Finding]:
         return
     every = len(dead) == len(names)
     template = (
-        "target_modules {value} matches no layer of {arch}: no adapter is made, and nothing is trained"
+        "target_modules {value} matches no layer of {arch}: no adapter is created, and nothing is trained"
         if every
-        else "target_modules matches no layer of {arch} by {value}: no adapter is made there"
+        else "target_modules matches no layer of {arch} by {value}: no adapter is created there"
     )
     message = Message(template, value=targets.raw if every else ", ".join(dead), arch=arch)
     yield Finding(message, job.place(targets), key=targets.key, upstream="mindformers/pet/tuners/lora_adapter.py:63")

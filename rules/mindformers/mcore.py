@@ -111,7 +111,7 @@ MINDFORMERS.add(
         c["moe_router_num_groups"],
         c["num_moe_experts"],
         when=all_of(moe, c["moe_router_group_topk"], c["moe_router_num_groups"]),
-        message="{mcore.num_moe_experts} experts do not divide into {mcore.moe_router_num_groups} groups",
+        message="{mcore.num_moe_experts} experts are not divisible by {mcore.moe_router_num_groups} groups",
         at=(c["moe_router_num_groups"], c["num_moe_experts"]),
     ),
     refuse(
@@ -176,7 +176,7 @@ MINDFORMERS.add(
             ),
         ),
         message=(
-            "{shape.query_groups} key/value heads do not divide {shape.heads} heads, or are not divisible by "
+            "{shape.query_groups} key/value heads are not a divisor of {shape.heads} heads, or are not divisible by "
             "model_parallel {parallel_config.model_parallel}"
         ),
         why="attention in serving splits heads over the ranks, or copies them whole",

@@ -137,7 +137,7 @@ def _finding(job: Job, value: Value, where: str) -> Finding:
     text = value.raw.strip() if isinstance(value.raw, str) else ""
     fix = Fix(f"write {int(text)}", value.becomes(int(text)), Safety.SAFE) if text.isdigit() else None
     null_or_list = "null" if value.raw is None else value.raw
-    shown = Message("the text {value!r}", value=value.raw) if isinstance(value.raw, str) else null_or_list
+    shown = Message("the string {value!r}", value=value.raw) if isinstance(value.raw, str) else null_or_list
     message = Message("{name} is {shown}; it must be a whole number", name=_name(value), shown=shown)
     return Finding(message, job.place(value), key=value.key, fix=fix, upstream=where)
 

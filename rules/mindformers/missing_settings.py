@@ -188,7 +188,7 @@ def section_left_out(job: Job) -> Iterator[Finding]:
           - type: CheckpointMonitor
 
     ## Fix safety
-    There is no fix, because the intended section is not known.
+    There is no fix, because the intended section is unknown.
 
     ## References
     MindFormers v1.5.0, mindformers/tools/register/template.py:676, ConfigTemplate._apply_template; v1.7.0 and 2.1.0, :687
@@ -214,7 +214,7 @@ def section_left_out(job: Job) -> Iterator[Finding]:
 
 
 def _filled(job: Job) -> dict[str, str]:
-    """What the template uses for a missing section."""
+    """The template's replacement for a missing section."""
     sections = table(job.target.version).sections
     typed, schedule = job.arguments.given("optimizer.learning_rate"), sections["lr_schedule"]
     anyway = (

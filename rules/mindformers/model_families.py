@@ -83,7 +83,7 @@ MINDFORMERS.add(
             "expert_parallel {parallel_config.expert_parallel} must be at most data_parallel "
             "{parallel_config.data_parallel}"
         ),
-        why="no rank is left for copies of an expert, and the expert layer cannot be built",
+        why="no rank remains for replicas of an expert, and the expert layer cannot be built",
         at=(expert, data),
         layout=True,
     ),

@@ -46,14 +46,14 @@ def check(job: Job) -> Iterator[Finding]:
     for name in ("optimizer.learning_rate", "lr_schedule.learning_rate"):
         if (rate := _number(job, name)) is not None and rate[1] >= HIGHEST_RATE:
             message = Message(
-                "{name} is {rate}: Adam moves every weight by about that much a step; a sign may be missing, as in "
+                "{name} is {rate}: Adam moves every weight by about that much per step; a sign may be missing, as in "
                 "3e-4",
                 name=name,
                 rate=rate[1],
             )
             yield Finding(message, job.place(rate[0]), key=rate[0].key)
     if (decay := _number(job, "optimizer.weight_decay")) is not None and decay[1] >= MOST_DECAY:
-        message = Message("weight_decay is {decay}; it is a factor and not per cent", decay=decay[1])
+        message = Message("weight_decay is {decay}; it is a factor, not a percentage", decay=decay[1])
         yield Finding(message, job.place(decay[0]), key=decay[0].key)
     if (ratio := _number(job, "lr_schedule.warmup_ratio")) is not None and MOST_WARMUP < ratio[1] < 1:
         message = Message("warmup_ratio is {ratio}: the warm-up is most of the run", ratio=ratio[1])

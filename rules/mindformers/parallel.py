@@ -55,7 +55,7 @@ MINDFORMERS.add(
         context,
         when=all_of(context > 1, algorithm == "hybrid_cp"),
         message=(
-            "ulysses_degree_in_cp {parallel_config.ulysses_degree_in_cp} does not divide context_parallel "
+            "ulysses_degree_in_cp {parallel_config.ulysses_degree_in_cp} is not a divisor of context_parallel "
             "{parallel_config.context_parallel}"
         ),
         why="the ranks of a context group form a grid of Ulysses and ring ranks",

@@ -19,7 +19,7 @@ GONE = {
     "micro_batch_num": "micro-batches are global_batch_size / (data parallel x local_batch_size)",
     "gradient_accumulation_steps": "accumulation is global_batch_size / (data parallel x local_batch_size)",
     "batch_size": "it is called local_batch_size",
-    "epochs": "a run is as long as steps",
+    "epochs": "the length of a run is steps",
     "model_parallel": "it is called tensor_parallel",
     "pipeline_stage": "it is called pipeline_parallel",
     "use_seq_parallel": "it is called sequence_parallel",

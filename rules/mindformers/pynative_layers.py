@@ -246,8 +246,7 @@ def pynative_expert_region(job: Job) -> Iterator[Finding]:
     if split is not None and written is not None and split[0] % split[1]:
         message = Message(
             (
-                "data parallel {data} does not divide into the {replicas} replicas that data_parallel_shard "
-                "{written} makes"
+                "data parallel {data} is not divisible by the {replicas} replicas that data_parallel_shard {written} creates"
             ),
             written=written.raw,
             replicas=split[1],
@@ -264,7 +263,7 @@ def pynative_expert_region(job: Job) -> Iterator[Finding]:
     if region % values[3]:
         message = Message(
             (
-                "expert_parallel {expert} does not divide {region} ranks (shard {shard} x context {context} x "
+                "expert_parallel {expert} is not a divisor of the {region} ranks (shard {shard} x context {context} x "
                 "tensor {tensor})"
             ),
             expert=values[3],

@@ -79,7 +79,7 @@ def _form(raw: object, pipeline: int, chunks: int) -> tuple[str, int] | None:
     """Why the framework rejects a list, and on which line."""
     if raw is None:
         return Message(
-            "{pipeline} stages need pipeline_parallel_layers_per_stage: auto, or a list; null is none",
+            "{pipeline} stages need pipeline_parallel_layers_per_stage to be auto or a list, not null",
             pipeline=pipeline,
         ), 157
     if isinstance(raw, str):
@@ -96,7 +96,7 @@ def _form(raw: object, pipeline: int, chunks: int) -> tuple[str, int] | None:
         ), 158
     for stage, text in enumerate(raw):
         if not isinstance(text, str):
-            return Message("stage {stage} is {text}; a stage is a text such as '0-7'", stage=stage, text=text), 164
+            return Message("stage {stage} is {text}; a stage is a string such as '0-7'", stage=stage, text=text), 164
         parts = text.split(",")
         if len(parts) != chunks:
             ranges = Message.plural(len(parts), "{count} range", "{count} ranges", count=len(parts))
@@ -151,8 +151,7 @@ def _coverage(job: Job, value: Value, ranges: list[tuple[int, int]], layers: int
             )
             message = Message(
                 (
-                    "{what}: the stages do not hold each of the {layers} layers once, in order, and the model "
-                    "silently trains like that"
+                    "{what}: the stages do not contain each of the {layers} layers once, in order, and training silently continues"
                 ),
                 what=what,
                 layers=layers,
@@ -162,7 +161,7 @@ def _coverage(job: Job, value: Value, ranges: list[tuple[int, int]], layers: int
         expected = high + 1
     if expected < layers:
         message = Message(
-            "{layers} in no stage: the model silently trains without", layers=_layers(expected, layers - 1)
+            "{layers} in no stage: the model is silently trained without", layers=_layers(expected, layers - 1)
         )
         yield _finding(job, value, message, f"{_PIPELINE}:194", Severity.WARNING)
 

@@ -70,7 +70,7 @@ PYNATIVE.add(
     refuse(
         "router-groups",
         all_of(experts.is_set, chosen > 0, groups > 0, experts % groups != 0),
-        message="{net.num_moe_experts} experts do not divide into {net.moe_router_num_groups} router groups",
+        message="{net.num_moe_experts} experts are not divisible by {net.moe_router_num_groups} router groups",
         why="group-limited routing needs groups of equal size; " + WHY,
         at=(
             experts,

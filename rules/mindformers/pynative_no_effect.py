@@ -31,7 +31,7 @@ PYNATIVE.add(
     refuse(
         "micro-batches-overwritten",
         all_of(pipeline > 1, batch.given, batch.written != a["micro_batches"]),
-        message="pipeline_parallel_microbatch_size {written} becomes {micro_batches}, which the batch sizes decide",
+        message="pipeline_parallel_microbatch_size {written} becomes {micro_batches}, which is derived from the batch sizes",
         why="micro-batches are global_batch_size / (data parallel x local_batch_size)",
         at=(batch,),
         shows={"written": batch.written},

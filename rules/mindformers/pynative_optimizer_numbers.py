@@ -117,7 +117,7 @@ def _coefficients(job: Job) -> Iterator[Finding]:
 
 
 def _segments(segments: list[object]) -> tuple[Message | None, int]:
-    """What is wrong with a list of segments, and where the framework rejects it."""
+    """The fault in a list of segments, and the place where the framework rejects it."""
     for index, segment in enumerate(segments):
         if not isinstance(segment, list) or len(segment) != 2:
             return Message("entry {index} of ns_coefficients is not [[a, b, c], count]", index=index), 2357
@@ -138,7 +138,7 @@ def _apart(job: Job) -> Iterator[Finding]:
     )
     clipping = job.arguments.get("optimizer.qk_clip_enabled").raw is not False
     if clip is not None and isinstance(clip.raw, str) and clipping:
-        message = Message("qk_clip_threshold is the text {clip!r}; it must be a number", clip=clip.raw)
+        message = Message("qk_clip_threshold is the string {clip!r}; it must be a number", clip=clip.raw)
         yield Finding(message, job.place(clip), key=clip.key, upstream=f"{_MUON}:2411")
     if betas is not None and not (isinstance(betas.raw, list) and len(betas.raw) == 2):
         message = Message("adamw_betas is {betas!r}; it must be a list of two numbers", betas=betas.raw)
@@ -151,7 +151,7 @@ def _apart(job: Job) -> Iterator[Finding]:
         message = Message("adamw_include is {include!r}; it must be a list of patterns", include=include.raw)
         yield Finding(message, job.place(include), key=include.key, upstream=f"{_MUON}:2386")
     elif bad is not None:
-        message = Message("adamw_include holds {bad!r}; every pattern must be text", bad=bad)
+        message = Message("adamw_include contains {bad!r}; every pattern must be a string", bad=bad)
         yield Finding(message, job.place(include), key=include.key, upstream=f"{_MUON}:2388")
 
 
@@ -174,4 +174,4 @@ def _budgets(job: Job) -> Iterator[Finding]:
 
 
 def _left_out(value: Value) -> Fix:
-    return Fix(f"leave {value.key[-1]} out, so that its default holds", value.becomes(REMOVE))
+    return Fix(f"leave {value.key[-1]} out, so that its default applies", value.becomes(REMOVE))

@@ -59,7 +59,7 @@ PYNATIVE.add(
             a["parallelism.dense_fsdp_shard_size"] < 1, shard * context % a["parallelism.dense_fsdp_shard_size"] != 0
         ),
         message=(
-            "dense_fsdp_shard_size {parallelism.dense_fsdp_shard_size} does not divide the {domain} ranks of FSDP "
+            "dense_fsdp_shard_size {parallelism.dense_fsdp_shard_size} is not a divisor of the {domain} ranks of FSDP "
             "shard x context parallel"
         ),
         why="the mesh of the dense weights cannot be built",

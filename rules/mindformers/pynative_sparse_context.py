@@ -75,8 +75,7 @@ PYNATIVE.add(
             any_of(*(all_of(ratios.has(n), a["net.seq_length"] // context % n != 0) for n in (4, 128))),
         ),
         message=(
-            "a rank has {tokens} of {net.seq_length} tokens, which do not divide by the compression of "
-            "csa_compress_ratios"
+            "a rank has {tokens} of {net.seq_length} tokens, which are not divisible by the compression of csa_compress_ratios"
         ),
         why="every rank compresses its own part; rejected in the first step",
         at=(context, a["net.seq_length"]),

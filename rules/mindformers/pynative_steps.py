@@ -49,7 +49,7 @@ def _form(ramp: list[object]) -> tuple[str, str] | None:
     wrong = [n for n in ramp if not isinstance(n, int) or isinstance(n, bool)]
     if wrong:
         return Message(
-            ("rampup_batch_size holds {wrong!r}; all three must be integers"), wrong=wrong[0]
+            ("rampup_batch_size contains {wrong!r}; all three must be integers"), wrong=wrong[0]
         ), f"{_CONFIG}:400"
     start, increment, samples = (int(str(n)) for n in ramp)
     if start <= 0:
@@ -187,7 +187,7 @@ def pynative_schedule(job: Job) -> Iterator[Finding]:
             continue
         fix = Fix(f"write {number!r}", value.becomes(number), Safety.SAFE)
         message = Message(
-            "{name} {value} is a text in YAML 1.1, and the schedule takes only a number; write it with a dot",
+            "{name} {value} is a string in YAML 1.1, but the schedule accepts only a number; write it with a dot",
             name=name,
             value=value.raw,
         )

@@ -237,7 +237,7 @@ def recompute_beyond_stage(job: Job) -> Iterator[Finding]:
             if counts not in seen:
                 seen.append(counts)
                 message = Message(
-                    "recompute has {count} layers for stage {over}, which has only {held}: all of them are recomputed",
+                    "recompute has {count} layers for stage {over}, which only has {held}: all of them are recomputed",
                     over=over,
                     count=counts[over],
                     held=held[over],

@@ -117,7 +117,7 @@ def _numbers(job: Job, scaling: Value, raw: dict[str, object], *, new: bool) -> 
             shown = (
                 "null"
                 if given is None
-                else Message("the text {given!r}", given=given)
+                else Message("the string {given!r}", given=given)
                 if isinstance(given, str)
                 else given
             )
@@ -153,6 +153,6 @@ def _blind(job: Job, value: Value, said: str, kinds: tuple[str, ...]) -> Finding
     hint = Message("; did you mean {near}?", near=near) if near else ""
     line = 298 if matches(job.target.version, ">=2") else 288
     message = Message(
-        "{said} makes no rotary positions: the order of the tokens is not seen{hint}", said=said, hint=hint
+        "{said} creates no rotary positions: the model does not see the order of the tokens{hint}", said=said, hint=hint
     )
     return Finding(message, job.place(value), key=value.key, severity=Severity.WARNING, upstream=f"{_GPT}:{line}")

@@ -112,7 +112,7 @@ def select_recompute_no_match(job: Job) -> Iterator[Finding]:
     ## What it does
     Applies every pattern of `select_recompute`, `select_comm_recompute` and their exclude settings to the operators of
     the model's decoder layers, as the framework does: split on the two characters `\\.`, each part a regular expression
-    that must match a whole name. Models whose operators are not known are not checked.
+    that must match a whole name. Models with unknown operators are not checked.
 
     ## Why is this bad?
     There is no message: the run starts, needs the memory that the pattern was meant to save, and later runs out of
@@ -166,7 +166,7 @@ def _typed(job: Job, item: Item, found: Layers, taken: frozenset[str]) -> Findin
     if cell:
         return Finding(
             Message(
-                "'{pattern}' names the cell {cell}; {setting} acts on operators only, so nothing changes",
+                "'{pattern}' names the cell {cell}; {setting} only affects operators, so nothing changes",
                 pattern=item.pattern,
                 cell=cell,
                 setting=item.setting,
@@ -193,10 +193,10 @@ def _typed(job: Job, item: Item, found: Layers, taken: frozenset[str]) -> Findin
 
 
 def _no_match_kept(job: Job, near: str) -> str:
-    """What stays in memory while the pattern matches nothing."""
+    """The memory that is kept while the pattern matches nothing."""
     bytes_kept = saved(near, job.plan)
     return (
-        Message(", whose {kept:.0f} MiB a layer and micro-batch stay in memory", kept=bytes_kept / 2**20)
+        Message(", so {kept:.0f} MiB per layer and micro-batch stay in memory", kept=bytes_kept / 2**20)
         if bytes_kept and bytes_kept >= 2**20
         else ""
     )
@@ -259,7 +259,9 @@ def select_recompute_shadowed(job: Job) -> Iterator[Finding]:
         template = "{setting} of '{pattern}' and {more} more" if len(found) > 1 else "{setting} of '{pattern}'"
         what = setting if one.default else Message(template, setting=setting, pattern=one.pattern, more=len(found) - 1)
         message = Message(
-            "{what} has no effect: recompute {full} already recomputes these layers whole", what=what, full=full.shown
+            "{what} has no effect: recompute {full} already recomputes these layers completely",
+            what=what,
+            full=full.shown,
         )
         yield Finding(
             message,
@@ -375,7 +377,7 @@ def _clash(
     for layer in sorted(here):
         kinds = found.kind(layer)
         if len(kinds) != 1:
-            continue  # the kind of this layer is not known, so operators that it may have do not count
+            continue  # the kind of this layer is unknown, so its possible operators are ignored
         hits = reached.get(id(kinds[0]))
         if hits is None:
             hits = reached[id(kinds[0])] = match(item.pattern, kinds[0]).hits

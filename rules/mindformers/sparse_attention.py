@@ -98,7 +98,7 @@ for fields, net, built, added in (
             n["num_layers"],
             when=by_count,
             message=(
-                f"{{{net}.num_layers}} layers do not divide into groups of {{{net}.dsa_index_topk_freq}} that share "
+                f"{{{net}.num_layers}} layers cannot be divided into groups of {{{net}.dsa_index_topk_freq}} that share "
                 "their indices"
             ),
             why="the last group would be cut off",
@@ -151,7 +151,7 @@ MINDFORMERS.add(
             any_of(_interleaved.is_none, _interleaved == 1),
         ),
         message=(
-            "a stage has {layers} layers, which do not divide into groups of {mcore.dsa_index_topk_freq} that share "
+            "a stage has {layers} layers, which cannot be divided into groups of {mcore.dsa_index_topk_freq} that share "
             "their indices"
         ),
         why="a group would span two stages",

@@ -18,7 +18,7 @@ MINDSPEED.add(
         (0, 2),
         when=a.use_flash_attn,
         at=(a.sparse_mode,),
-        message="--sparse-mode {sparse_mode} does not work with flash attention, only 0 and 2 do",
+        message="--sparse-mode {sparse_mode} does not work with flash attention; only 0 and 2 do",
         why="the kernel call only supports these two masks; the run fails at launch",
         fixes=(drop(a.sparse_mode), put(a.sparse_mode, 2)),
     ),

@@ -39,7 +39,7 @@ MINDSPEED.add(
         "fb-overlap-one-stage",
         OVERLAP & PLAIN & (a.pipeline_model_parallel_size == 1),
         at=(OVERLAP, a.pipeline_model_parallel_size),
-        message="--moe-fb-overlap needs virtual pipeline stages or dualpipev, there is no pipeline",
+        message="--moe-fb-overlap needs virtual pipeline stages or dualpipev, but there is no pipeline",
         why="before 2.3, the overlap needs a pipeline schedule; the run fails at launch",
         fixes=(drop(OVERLAP, also=(a.moe_unperm2_mem_optim_swap,)),),
     ),

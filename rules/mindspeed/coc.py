@@ -84,7 +84,7 @@ MINDSPEED.add(
         severity=Severity.WARNING,
         at=(a.coc_parallel_num, a.seq_length, a.micro_batch_size),
         shows={"rows": a.seq_length * a.micro_batch_size // a.context_parallel_size},
-        message="{rows} rows do not split into {coc_parallel_num} parts (--coc-parallel-num)",
+        message="{rows} rows cannot be split into {coc_parallel_num} parts (--coc-parallel-num)",
         why="in script mode the rows of the left matrix must be a multiple of the split count",
     ),
     refuse(

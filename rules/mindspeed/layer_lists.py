@@ -57,7 +57,7 @@ _COUNTED = (
     "--num-layer-list does not work with counting embedding or loss as layers: {pipeline} + {counted} are not divisible "
     "by {pipeline} stages"
 )
-_SUM = "--num-layer-list adds up to {total}, the model has {count} layers"
+_SUM = "--num-layer-list adds up to {total}, but the model has {count} layers"
 
 
 @rule(
@@ -131,7 +131,7 @@ def num_layer_list_sum(job: Job) -> Iterator[Finding | Unverified]:
 
 
 def _counted(job: Job) -> int | None:
-    """How many additional layers Megatron counts when it checks a plain pipeline; None if this is not known."""
+    """The number of additional layers that Megatron counts when it checks a plain pipeline; None if unknown."""
     if any(
         job.arguments.get(name).raw is not None
         for name in ("num_layers_per_virtual_pipeline_stage", "num_virtual_stages_per_pipeline_rank")
@@ -253,7 +253,7 @@ def pipeline_layers_list(job: Job) -> Iterator[Finding | Unverified]:
 
 
 def fault(stages: Nested | None, layers: int, pipeline: int, virtual: int) -> tuple[str, int] | None:
-    """What is wrong with a list, and the line upstream that checks it."""
+    """The fault in a list, and the upstream line that checks it."""
     if not stages or len(stages) != pipeline:
         return Message(
             "--pipeline-num-transformer-layers has {count} entries for {pipeline} pipeline stages",
@@ -269,7 +269,7 @@ def fault(stages: Nested | None, layers: int, pipeline: int, virtual: int) -> tu
     total = sum(n for stage in stages if isinstance(stage, list) for n in stage if isinstance(n, int))
     if total > layers:
         return Message(
-            "--pipeline-num-transformer-layers adds up to {total}, the model has {layers} layers",
+            "--pipeline-num-transformer-layers adds up to {total}, but the model has {layers} layers",
             total=total,
             layers=layers,
         ), 65

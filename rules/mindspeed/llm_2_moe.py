@@ -69,7 +69,7 @@ MINDSPEED_LLM.add(
         a.num_experts.is_set & ((DENSE.is_none & FREQUENCY.given) | (DENSE.is_set & ~FREQUENCY.given)),
         at=(DENSE, FREQUENCY),
         message="--first-k-dense-replace and --moe-layer-freq must be given together",
-        why="which layers have experts is computed from both; the run fails at launch",
+        why="the layers with experts are computed from both; the run fails at launch",
     ),
     refuse(
         "capacity-fused-permute",

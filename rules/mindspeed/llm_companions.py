@@ -51,7 +51,7 @@ MINDSPEED_LLM.add(
         (a.lora_r.given | a.lora_alpha.given) & (a.lora_target_modules.is_none | (a.lora_target_modules.length == 0)),
         severity=Severity.WARNING,
         at=(a.lora_r, a.lora_alpha),
-        message="a LoRA rank without --lora-target-modules: no adapter is made, and all weights are trained",
+        message="a LoRA rank without --lora-target-modules: no adapter is created, and all weights are trained",
         why="adapters are only created for named modules",
     ),
     refuse(
@@ -59,7 +59,7 @@ MINDSPEED_LLM.add(
         ~a.use_legacy_models & a.spec.is_none & any_of(*(a.lora_target_modules.has(name) for name in OTHER_NAMES)),
         severity=Severity.WARNING,
         at=(a.lora_target_modules,),
-        message="--lora-target-modules {lora_target_modules} names layers that mcore does not have: no adapter is made",
+        message="--lora-target-modules {lora_target_modules} names layers that mcore does not have: no adapter is created",
         why="mcore names its layers linear_qkv, linear_proj, linear_fc1 and linear_fc2; peft skips other names",
         versions=">=2.3",
         after=("mindspeed-llm/lora-matches-nothing",),

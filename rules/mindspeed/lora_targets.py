@@ -71,7 +71,7 @@ def lora_empty_stage(job: Job) -> Iterator[Finding | Unverified]:
             else Message("layers {first} to {last}, all", first=first, last=last)
         )
         message = Message(
-            "with LoRA no stage may be empty, but {where} holds {held} of --noop-layers", where=where, held=held
+            "with LoRA no stage may be empty, but {where} contains {held} of --noop-layers", where=where, held=held
         )
         yield Finding(message, job.place(noop), stages.related, key=noop.key, upstream=f"{FILE}:{line}", layout=True)
 
@@ -148,13 +148,13 @@ def lora_matches_nothing(job: Job) -> Iterator[Finding | Unverified]:
     dead = [str(name) for name in names if _is_no_layer(str(name)) and name not in OF_SPECS.get(module or "", ())]
     slips = [name for name in dead if name not in FOREIGN]
     if dead and len(dead) == len(names):
-        template = "no layer of mcore is called {names}: peft finds none to adapt{hint}"
+        template = "mcore has no layer {names}: peft finds none to adapt{hint}"
         message = Message(template, names=", ".join(dead), hint=_hint(dead))
         sure = module is not None and not any("," not in name for name in slips)
         severity = None if sure else Severity.WARNING
         yield Finding(message, job.place(value), key=value.key, severity=severity)
     elif slips:
-        template = "no layer of mcore is called {names}: peft passes over it{hint}"
+        template = "mcore has no layer {names}: peft ignores the name{hint}"
         message = Message(template, names=slips[0], hint=_hint(slips))
         yield Finding(message, job.place(value), key=value.key, severity=Severity.WARNING)
 

@@ -120,7 +120,7 @@ MINDSPEED_LLM.add(
         message="--o2-gradient has no effect: gradients are kept in fp32",
         why=(
             "the code that read it was deleted before 26.0 (a05e91c); gradients take 4 bytes per parameter, "
-            "not 2 as in the manual. Megatron's --grad-reduce-in-bf16 is what halves them"
+            "not 2 as in the manual. Megatron's --grad-reduce-in-bf16 halves them"
         ),
         fixes=(drop(a.o2_gradient, safety=Safety.SAFE), put(a.grad_reduce_in_bf16)),
     ),
@@ -130,7 +130,7 @@ MINDSPEED_LLM.add(
         severity=Severity.NOTE,
         at=(a.log_throughput,),
         message="--log-throughput is turned off by --no-pad-to-seq-lengths",
-        why="without padding, the amount of computation in a step is not known in advance",
+        why="without padding, the amount of computation in a step is unknown in advance",
         fixes=(drop(a.log_throughput, safety=Safety.SAFE),),
     ),
     refuse(

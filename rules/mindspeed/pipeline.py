@@ -90,7 +90,7 @@ MINDSPEED.add(
         DUALPIPEV & (PP > 1) & (MICRO == PP * 2 - 1),
         severity=Severity.WARNING,
         shows={"count": MICRO, "least": PP * 2},
-        message="{count} micro-batches are one fewer than the documents of dualpipev ask for: {least}",
+        message="{count} micro-batches are one fewer than the documentation of dualpipev requires: {least}",
         why="the validator differs from the documentation by one",
         at=(a.global_batch_size, a.micro_batch_size, PP),
         fixes=(put(a.global_batch_size, PP * 2 * a.micro_batch_size * a.data_parallel_size),),
@@ -100,8 +100,7 @@ MINDSPEED.add(
         DUALPIPEV & (a.num_layers // (PP * 2) >= 1) & (a.num_layers % (PP * 2) != 0),
         severity=Severity.WARNING,
         message=(
-            "{num_layers} layers are not a multiple of 2 x pipeline {pipeline_model_parallel_size}, which the "
-            "documents of dualpipev ask for"
+            "{num_layers} layers are not a multiple of 2 x pipeline {pipeline_model_parallel_size}, which the documentation of dualpipev requires"
         ),
         why="the validator only checks that there are enough layers; the chunks become uneven, or layers are lost",
         at=(a.num_layers, PP),

@@ -50,7 +50,7 @@ MINDSPEED.add(
         fixes=(drop(a.use_ascend_mc2, also=(a.sequence_parallel,)), LEAVE),
         message=(
             "--tp-2d and --use-ascend-mc2 can never run together: one forbids sequence parallelism, "
-            "the other demands it"
+            "the other requires it"
         ),
         why="one of the two checks fails at launch, whether --sequence-parallel is set or not",
     ),
@@ -114,8 +114,7 @@ MINDSPEED.add(
         fixes=(LEAVE,),
         at=(a.tp_2d, a.num_experts),
         message=(
-            "--tp-2d with {num_experts} experts: the documents of MindSpeed rule mixtures of experts out, "
-            "the validator lets them pass"
+            "--tp-2d with {num_experts} experts: the documentation of MindSpeed excludes mixtures of experts, but the validator accepts them"
         ),
         why="the documentation contradicts itself on mixtures of experts, and no published run combines the two",
     ),
@@ -185,8 +184,7 @@ MINDSPEED.add(
         a.tp_2d & (a.tensor_model_parallel_size > 1) & (a.tensor_model_parallel_size < 16),
         severity=Severity.NOTE,
         message=(
-            "--tp-2d at tensor parallel {tensor_model_parallel_size}: the documented gain is for 16 and large "
-            "dense models, smaller ones tend to lose"
+            "--tp-2d at tensor parallel {tensor_model_parallel_size}: the documented gain is for 16 and large dense models; smaller ones tend to be slower"
         ),
         why="the split in two directions is faster if one-dimensional communication is the bottleneck",
     ),

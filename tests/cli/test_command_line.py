@@ -65,7 +65,7 @@ def lines(draw: st.DrawFn) -> list[str]:
 
 @contextmanager
 def recorded(name: str) -> Iterator[list[Any]]:
-    """What a command function is called with, instead of being called."""
+    """The arguments of a command function, recorded instead of calling it."""
     module = import_module(f"preflight.cli.{name}")
     function = getattr(module, name)
     calls: list[Any] = []

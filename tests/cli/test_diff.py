@@ -137,7 +137,7 @@ def test_a_revision_has_the_files_that_it_names_as_they_were(
         ([], "compare two files, two folders, or revisions of git"),
         (["old.sh"], "compare two files, two folders, or revisions of git"),
         (["old.sh", "folder"], "are a folder and a file"),
-        (["nowhere.."], "there is no git repository"),
+        (["nowhere.."], "is not in a git repository"),
         (["old.sh", "old.sh", "-f", "html"], "prints text, markdown or json, not 'html'"),
     ],
 )

@@ -38,7 +38,7 @@ def test_what_it_writes_makes_a_check_pass(cli: Cli, tmp_path: Path) -> None:
 def test_it_writes_over_nothing(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "run.yaml").write_text(GOOD)
     (tmp_path / "preflight.toml").write_text("world-size = 8\n")
-    assert "preflight.toml exists and stays as it is" in cli("init", "--write").out
+    assert "preflight.toml already exists and is unchanged" in cli("init", "--write").out
     assert (tmp_path / "preflight.toml").read_text() == "world-size = 8\n"
     assert not (tmp_path / "preflight-baseline.json").exists(), "there is nothing to write down"
 
@@ -50,9 +50,11 @@ def test_a_release_that_only_options_tell_is_a_guess(
     monkeypatch.chdir(tmp_path)
     run(["init"])
     out = capsys.readouterr().out
-    assert ", a guess: " in out and '# target = "megatron@' in out
+    assert " (a guess: " in out and '# target = "megatron@' in out
     run(["check", "jobs/train_8b.sh"])
-    told = "The release is not known: 15 described ones from 0.6.0 to 0.20.0 fit; --target states it, `preflight init`"
+    told = (
+        "The release is unknown: 15 described releases from 0.6.0 to 0.20.0 fit; --target states it, `preflight init`"
+    )
     assert told in capsys.readouterr().out
     run(["check", "jobs/train_8b.sh", "--target", "megatron@0.16"])
     assert "guess" not in capsys.readouterr().out

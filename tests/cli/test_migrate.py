@@ -47,7 +47,7 @@ def test_only_defaults_that_change_the_training_are_listed(tmp_path: Path, capsy
     _, out = migrate(tmp_path, capsys, "", *words)
     assert out.endswith("  nothing changes\n")
     _, out = migrate(tmp_path, capsys, "--multi-latent-attention", *words)
-    assert "  --mscale-all-dim: 1.0 becomes 0.0, which changes the training; --write writes it out\n" in out
+    assert "  --mscale-all-dim: 1.0 becomes 0.0, which changes the training; --write sets it explicitly\n" in out
     assert "rerun" not in out
 
 
@@ -85,7 +85,7 @@ def test_it_speaks_chinese_to_people(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 def rewrite(tmp_path: Path, capsys: pytest.CaptureFixture[str], more: str, *words: str) -> tuple[int, str, list[str]]:
-    """The exit code, what is printed, and the words of the file."""
+    """The exit code, the output, and the words of the file."""
     code, out = migrate(tmp_path, capsys, more, *words, "--write")
     return code, out, words_of((tmp_path / "run.sh").read_text(encoding="utf-8"))
 
@@ -148,7 +148,7 @@ def test_write_pins_a_default_that_changes_the_training(tmp_path: Path, capsys: 
     words = ("--target", "megatron@0.13.0", "--to", "megatron@0.16.0")
     code, out = migrate(tmp_path, capsys, "--multi-latent-attention", *words, "--write")
     assert code == 0
-    assert "fixed: --mscale-all-dim: 1.0 becomes 0.0; the file sets 1.0 now\n" in out
+    assert "fixed: --mscale-all-dim: 1.0 becomes 0.0; the file currently sets 1.0\n" in out
     assert (tmp_path / "run.sh").read_text(encoding="utf-8").count("--mscale-all-dim 1.0") == 1
     assert run(["migrate", str(tmp_path / "run.sh"), *words, "--write"]) == 0
     assert "nothing to rewrite" in capsys.readouterr().out
@@ -357,4 +357,4 @@ def test_a_key_that_has_another_place_is_moved(
 
 def test_stdin_cannot_be_rewritten(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["migrate", "-", "--to", "megatron@0.19.0", "--write"]) == 2
-    assert "--write changes files, and stdin is none" in capsys.readouterr().err
+    assert "--write changes files, but stdin is not a file" in capsys.readouterr().err

@@ -54,7 +54,7 @@ def project(tmp_path: Path) -> Path:
 def test_a_name_that_nothing_reads_is_refused(real_cli: Cli, project: Path, files: str, said: str, meant: str) -> None:
     ran = real_cli("check", *files.split(), "--set", said, "--world-size", "8")
     name = said.partition("=")[0]
-    expected = f"preflight: --set {said}: no file that was checked reads {name}{meant}\n"
+    expected = f"preflight: --set {said}: no checked file reads {name}{meant}\n"
     assert (ran.code, ran.out, ran.err.splitlines(keepends=True)[-1]) == (2, "", expected)
 
 
@@ -125,8 +125,8 @@ def test_where_nothing_is_checked_that_is_said(real_cli: Cli, project: Path) -> 
 
 def test_settings_that_no_file_of_the_project_reads_are_a_warning(real_cli: Cli, project: Path) -> None:
     (project / "preflight.toml").write_text("[set]\nNNODE = 2\nMICRO = 1\n")
-    told = "preflight: preflight.toml: [set] NNODE: no file that was checked reads it\n"
-    for _ in range(2):  # remembered reports say the same
+    told = "preflight: preflight.toml: [set] NNODE: no checked file reads it\n"
+    for _ in range(2):  # cached reports are the same
         ran = real_cli("check", ".", "--exit-zero")
         assert (ran.code, ran.err.count(told)) == (0, 1), ran.err
     for one in ("model.yaml", "run.sh"):
@@ -167,7 +167,7 @@ def test_contradictory_counts_in_settings_name_the_file(real_cli: Cli, project: 
 @pytest.mark.parametrize("to", ["megatron@0.99", "megatron@1.0", "megatron@0.5.0", "megatron@latest"])
 def test_a_release_that_is_not_described_is_no_aim_of_a_move(real_cli: Cli, project: Path, to: str) -> None:
     ran = real_cli("migrate", "run.sh", "--to", to)
-    assert ran.code == 2 and f"{to} is not a release that preflight knows; there are 0.6.0, 0.7.0," in ran.err
+    assert ran.code == 2 and f"{to} is not a known release; the known ones are 0.6.0, 0.7.0," in ran.err
 
 
 @pytest.mark.parametrize("to", ["megatron@0.16.0", "megatron@0.16.1", "megatron@v0.16.0", "megatron@0.16", "megatron"])

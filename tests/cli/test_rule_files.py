@@ -128,7 +128,7 @@ def test_new_rule_names_the_frameworks_it_knows(cli: Cli, tmp_path: Path) -> Non
     (tmp_path / "rules").mkdir()
     assert (
         cli("new-rule", "megatorn/x").err
-        == "preflight: there are no declared checks of 'megatorn'; did you mean 'megatron'?\n"
+        == "preflight: no checks are declared for 'megatorn'; did you mean 'megatron'?\n"
     )
     assert (
         cli("new-rule", "megatron/x").err

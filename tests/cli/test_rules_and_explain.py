@@ -27,7 +27,7 @@ def test_rules_lists_those_with_all_words_of_a_framework_and_severity(real_cli: 
     ("words", "message"),
     [
         (("zzzz",), "no rule has 'zzzz'; see `preflight rules`"),
-        (("--severity", "eror"), "--severity is one of error, warning, note, not 'eror'; did you mean 'error'?"),
+        (("--severity", "eror"), "--severity must be one of error, warning, note, not 'eror'; did you mean 'error'?"),
     ],
 )
 def test_a_choice_without_rules_is_wrong_usage(real_cli: Cli, words: tuple[str, ...], message: str) -> None:

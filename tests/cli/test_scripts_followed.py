@@ -19,7 +19,7 @@ GATE = "job.sbatch"
 
 
 def put(folder: Path, **files: str) -> None:
-    """Files whose names have __ for / and _dot_ for a dot."""
+    """Files with __ for / and _dot_ for a dot in their names."""
     for name, text in files.items():
         path = folder / name.replace("__", "/").replace("_dot_", ".")
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -179,9 +179,9 @@ def test_source_path_of_a_part_of_the_project(real_cli: Cli, tmp_path: Path, mon
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        ('["..", "lib"]', "source-path: .. lies outside of the project"),
-        ('["/etc"]', "source-path: /etc lies outside of the project"),
-        ('["link"]', "source-path: link lies outside of the project"),
+        ('["..", "lib"]', "source-path: .. is outside of the project"),
+        ('["/etc"]', "source-path: /etc is outside of the project"),
+        ('["link"]', "source-path: link is outside of the project"),
         ('["libs"]', "source-path: libs is not a folder"),
         ('["run.sh"]', "source-path: run.sh is not a folder"),
         ('"lib"', "source-path must be a list"),

@@ -47,7 +47,7 @@ def test_the_line_of_the_config_is_named(real_cli: Cli, tmp_path: Path) -> None:
         "run.sh:2:16: error: 46 layers are not divisible by 4 pipeline stages [megatron/layers-over-stages]" in ran.out
     )
     assert "`preflight check` reports this before the job runs.\n" in ran.out
-    assert "DistBackendError" in ran.out.partition("followed from it:")[2]
+    assert "DistBackendError" in ran.out.partition("consequences:")[2]
 
 
 def test_programs_and_pages(real_cli: Cli, tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_memory_comes_with_what_needs_less(real_cli: Cli, tmp_path: Path) -> Non
     (tmp_path / "run.log").write_text(FULL)
     ran = real_cli("why", "run.log", "--run", "run.sh", "--device", "h100-80gb")
     assert "cause: the device ran out of memory [memory]\n" in ran.out
-    assert "[predicted-oom]" in ran.out and "  - every layer recomputed: " in ran.out
+    assert "[predicted-oom]" in ran.out and "  - full recomputation of every layer: " in ran.out
 
 
 def test_what_is_no_log(real_cli: Cli, tmp_path: Path) -> None:

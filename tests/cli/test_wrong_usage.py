@@ -72,28 +72,34 @@ def test_exit_codes(cli: Cli, files: Path, words: str, code: int) -> None:
         ("check --ignore other-* good.yaml", "there is no rule or group 'other-*'"),
         (
             "check --fail-on eror good.yaml",
-            "--fail-on is one of error, warning, note, never, not 'eror'; did you mean 'error'?",
+            "--fail-on must be one of error, warning, note, never, not 'eror'; did you mean 'error'?",
         ),
         ("check -f jsn good.yaml", "there is no output format 'jsn'; did you mean 'json'?"),
-        ("check --color red good.yaml", "--color is one of auto, always, never, not 'red'"),
-        ("check --device toy-crad good.yaml", "no device is called 'toy-crad'; did you mean 'toy-card'?"),
-        ("check --device nothing-like-it good.yaml", "no device is called 'nothing-like-it'; there are toy-card"),
-        ("check --device TOY-CRAD good.yaml", "no device is called 'TOY-CRAD'; did you mean 'toy-card'?"),
+        ("check --color red good.yaml", "--color must be one of auto, always, never, not 'red'"),
+        ("check --device toy-crad good.yaml", "there is no device 'toy-crad'; did you mean 'toy-card'?"),
+        (
+            "check --device nothing-like-it good.yaml",
+            "there is no device 'nothing-like-it'; known devices are toy-card",
+        ),
+        ("check --device TOY-CRAD good.yaml", "there is no device 'TOY-CRAD'; did you mean 'toy-card'?"),
         (
             "check --world-size 8 --nodes 2 --devices-per-node 8 good.yaml",
             "a world size of 8 contradicts 2 nodes with 8 devices each, which are 16",
         ),
-        ("rules --framework tooy", "no framework is called 'tooy'; did you mean 'toy'?"),
+        ("rules --framework tooy", "there is no framework 'tooy'; did you mean 'toy'?"),
         ("memory --plot none/out.html good.yaml", "none/out.html: cannot be written: No such file or directory"),
         ("gate --final toy-nam", "--final: there is no rule 'toy-nam'; did you mean 'toy-name'?"),
         (
             "gate --timeout 0",
             "invalid value for '--timeout': 0.0 is not in the range x>=0.01 (try `preflight gate --help`)",
         ),
-        ("gate --device toy-crad", "no device is called 'toy-crad'; did you mean 'toy-card'?"),
+        ("gate --device toy-crad", "there is no device 'toy-crad'; did you mean 'toy-card'?"),
         ("gate-serve --final toy-nam", "--final: there is no rule 'toy-nam'; did you mean 'toy-name'?"),
-        ("gate-serve --socket none/gate.sock", "none/gate.sock: cannot be listened on: No such file or directory"),
-        ("check --target tooy good.yaml", "no framework is called 'tooy'; did you mean 'toy'?"),
+        (
+            "gate-serve --socket none/gate.sock",
+            "none/gate.sock: cannot listen on this socket: No such file or directory",
+        ),
+        ("check --target tooy good.yaml", "there is no framework 'tooy'; did you mean 'toy'?"),
         ("check --config none.toml good.yaml", "none.toml: does not exist"),
         ("check", "nothing to check: give files, folders (. for this one), - for stdin, or -- and a command"),
         ("check --", "command line: no command after --"),
@@ -122,7 +128,8 @@ def test_exit_codes(cli: Cli, files: Path, words: str, code: int) -> None:
         ("fix missing.yaml", "missing.yaml: does not exist"),
         (
             "check -- bash run.sh",
-            "nothing was checked: the command starts no training that preflight knows, nor does a script that it names",
+            "nothing was checked: neither the command nor a script that it names starts a training run that "
+            "preflight recognises",
         ),
         (
             "check foreign.yaml --target toy",

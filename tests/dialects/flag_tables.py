@@ -51,7 +51,7 @@ def default(raw: Any, text: bool) -> Any:
 
 
 def kind(flag: str, row: dict[str, Any]) -> str:
-    """What an option stores, or how its text is read."""
+    """The value that an option stores, or how its text is read."""
     if row["action"] in SWITCH:
         return "pair" if f"--no-{flag[2:]}" in (row.get("names") or ()) else SWITCH[row["action"]]
     if row["type"] == "<lambda>":

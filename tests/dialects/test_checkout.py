@@ -79,7 +79,7 @@ def test_the_options_of_the_entry_script_are_known(tmp_path: Path) -> None:
 
 
 OVERLAP = "--use-distributed-optimizer --overlap-param-gather"
-"""What 0.14 refuses without --overlap-grad-reduce."""
+"""A setting that 0.14 refuses without --overlap-grad-reduce."""
 
 
 def test_a_check_that_the_checkout_does_not_have_is_a_note(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_a_check_that_the_checkout_does_not_have_is_a_note(tmp_path: Path) -> No
     report = fork(tmp_path, launch(OVERLAP))
     refused = [id for id, severity in stated.items() if severity is Severity.ERROR]
     assert refused and all(severities(report)[id] is Severity.NOTE for id in refused)
-    reason = "megatron@0.14.0 checks this, the code in this checkout does not (megatron/core/package_info.py)"
+    reason = "megatron@0.14.0 checks this, but the code in this checkout does not (megatron/core/package_info.py)"
     assert all(f.message.endswith(reason) for f in report.findings if f.rule in refused)
 
 
@@ -112,7 +112,7 @@ def test_arithmetic_that_all_releases_have_in_common_stays_an_error(tmp_path: Pa
 
 
 def test_a_part_of_a_release_is_no_altered_one(tmp_path: Path) -> None:
-    """Beside package_info.py alone nothing differs: its checks hold, as the rest comes from elsewhere."""
+    """With only package_info.py nothing differs: its checks apply, because the other files are elsewhere."""
     write(tmp_path, {"megatron/core/package_info.py": INFO, "examples/run.sh": launch(OVERLAP)})
     report = preflight.check(tmp_path / "examples/run.sh")
     assert "read as megatron@0.14.0 (megatron/core/package_info.py)" in text.render(report, Look())
@@ -228,7 +228,7 @@ def test_a_checkout_is_looked_at_once_a_call(tmp_path: Path, monkeypatch: pytest
 
 
 def unpack(folder: Path, repository: str, *what: str) -> None:
-    """Lays a revision of a framework out in a folder; skips where its repository is not at hand."""
+    """Extracts a revision of a framework into a folder; skips if its repository is not available."""
     libraries = (up / ".mirror" / repository / "repo" for up in Path(__file__).resolve().parents)
     library = next((one for one in libraries if one.is_dir()), None)
     if library is None:
@@ -354,7 +354,7 @@ def test_a_package_without_its_code_tells_the_framework_and_leaves_the_release_a
     write(tmp_path, {"mindspeed_llm/__init__.py": "", "examples/run.sh": launch("--use-fused-rmsnorm")})
     told = text.render(preflight.check(tmp_path / "examples/run.sh"), Look())
     assert "read as mindspeed-llm@" in told and "altered" not in told
-    assert "The release is not known" in told
+    assert "The release is unknown" in told
 
 
 ABOVE = """
@@ -370,7 +370,7 @@ def add(parser):
 
 
 def stacked(folder: Path, script: str) -> Report:
-    """A run in a checkout of MindSpeed-LLM beside a Megatron that has options of its own."""
+    """A run in a checkout of MindSpeed-LLM next to a Megatron with additional options."""
     files = {
         "mindspeed_llm/__init__.py": "",
         "mindspeed_llm/training/arguments.py": "def add(parser):\n    parser.add_argument('--spec', nargs='*')\n",

@@ -139,7 +139,7 @@ def _words(config: dict[str, Any]) -> Iterator[str]:
 
 
 def taken(folder: Path, name: str) -> dict[str, Any]:
-    """What Hydra, FlagScale's runner and argparse make of an experiment."""
+    """The result of Hydra, FlagScale's runner and argparse for an experiment."""
     train = real_hydra(folder, name)["train"]
     for part, keys in (("checkpoint", ("save", "load")), ("logging", ("tensorboard_dir", "wandb_save_dir"))):
         for key in keys:  # _update_config_train puts folders of the experiment in their place
@@ -344,7 +344,7 @@ def test_a_layout_is_written_into_the_file_that_says_it(tmp_path: Path, real_cli
     report(tmp_path)
     run = str(tmp_path / "conf" / "train.yaml")
     found = real_cli("layouts", run, "--device", "h100", "--keep", "tp=4", "--apply", "1")
-    assert (found.code, "7b.yaml: layout 1 is written" in found.err) == (0, True)
+    assert (found.code, "7b.yaml: layout 1 was written" in found.err) == (0, True)
     text = (tmp_path / "conf" / "train" / "7b.yaml").read_text(encoding="utf-8")
     assert "  tensor_model_parallel_size: 4 # within a node\n" in text
     assert (tmp_path / "conf" / "train.yaml").read_text(encoding="utf-8") == EXPERIMENT
@@ -355,8 +355,8 @@ def test_a_layout_is_written_into_the_file_that_says_it(tmp_path: Path, real_cli
     ("old", "new", "message"),
     [
         ("train: 7b", "train: 7bb", "there is no train/7bb.yaml; did you mean 7b"),
-        ("exp_name: run", "exp_name: run_${experiment.sed}", "experiment.exp_name leads to experiment.sed, which"),
-        ("action: run", "action: run\nhydra: {run: {dir: '${experiment.exp_dirs}/h'}}", "hydra.run.dir leads to"),
+        ("exp_name: run", "exp_name: run_${experiment.sed}", "experiment.exp_name refers to experiment.sed, which"),
+        ("action: run", "action: run\nhydra: {run: {dir: '${experiment.exp_dirs}/h'}}", "hydra.run.dir refers to"),
     ],
 )
 def test_what_hydra_refuses(tmp_path: Path, old: str, new: str, message: str) -> None:

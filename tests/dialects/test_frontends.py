@@ -79,7 +79,7 @@ def test_a_check_of_megatron_at_the_release_beneath_is_told_and_mended(tmp_path:
 
 def test_a_batch_that_steps_per_rollout_make_is_checked(tmp_path: Path) -> None:
     report = slime(tmp_path, "--num-steps-per-rollout 2")
-    assert said(report)["slime/batch-of-rollout"].endswith("in 2 steps makes batches of 128")
+    assert said(report)["slime/batch-of-rollout"].endswith("in 2 steps gives batches of 128")
 
 
 def test_a_fix_writes_the_front_ends_own_file(tmp_path: Path, real_cli: Cli) -> None:
@@ -92,7 +92,7 @@ def test_an_option_that_nobody_reads_is_told(tmp_path: Path) -> None:
     report = slime(tmp_path, "--max-token-per-gpu 8192 --sglang-anything 1")
     assert list(said(report)) == ["unread-key"]
     assert said(report)["unread-key"] == (
-        "slime 0.3.1 has no option --max-token-per-gpu and drops it without a word; did you mean --max-tokens-per-gpu"
+        "slime 0.3.1 has no option --max-token-per-gpu and drops it silently; did you mean --max-tokens-per-gpu"
     )
 
 

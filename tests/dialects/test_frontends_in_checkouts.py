@@ -59,7 +59,7 @@ def test_where_fsdp_trains_nothing_of_megatron_is_asked_for(tmp_path: Path) -> N
 def test_a_choice_of_another_release_is_no_error_where_nobody_says_the_release(tmp_path: Path, choice: str) -> None:
     severity, message = checked(tmp_path / "any", SLIME.replace("{more}", choice))["bad-choice"]
     assert severity is Severity.WARNING
-    assert message.endswith("; other releases take it")
+    assert message.endswith("; other releases accept it")
     stated = checked(tmp_path / "stated", SLIME.replace("{more}", choice), "slime@0.3.1")["bad-choice"]
     assert stated[0] is Severity.ERROR
 
@@ -85,7 +85,7 @@ def test_the_release_in_the_checkout_says_it(tmp_path: Path) -> None:
     here["verl/workers/config/rollout.py"] = ""
     severity, message = checked(tmp_path / "here", script, **here)["verl/rollout-mode"]
     assert severity is Severity.WARNING
-    assert message.endswith("verl@0.8.0 checks this; verl 0.8.1.dev lies in this checkout (verl/version/version)")
+    assert message.endswith("verl@0.8.0 checks this, but this checkout contains verl 0.8.1.dev (verl/version/version)")
 
 
 @pytest.mark.parametrize("release", ["0.5.0.dev", "0.6.1", "0.6.0"])

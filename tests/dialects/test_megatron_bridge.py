@@ -347,7 +347,7 @@ def test_launches_of_others_are_left_alone(tmp_path: Path) -> None:
 
 
 def test_nearly_every_key_that_megatron_knows_is_mapped() -> None:
-    """Fields of the sections that always have the same class, by Megatron's name where it has an option for them."""
+    """Fields of the sections that always have the same class, by Megatron's name if it has an option for them."""
     from preflight.dialects.megatron.options import table
     from preflight.frontends.front_end import data
 

@@ -1,5 +1,5 @@
 """Derived values against those of the real frameworks, and every published config reads.
-Skipped where the data is absent."""
+Skipped if the data is absent."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def rows(name: str) -> list[dict[str, Any]]:
 
 
 def differing(reading: Reading, expected: dict[str, Any]) -> list[str]:
-    """Names whose derived value is not the expected one;
+    """Names with an unexpected derived value;
     the size of a vocabulary in a tokenizer's file may be unknown."""
     wrong = []
     for name, want in expected.items():

@@ -31,7 +31,7 @@ def test_pair(pair: Pair) -> None:
 NOT_CLEAN = {
     "pynative/overlap-without-experts": "the dense model of the base cannot be built in stages at all",
 }
-"""Pairs of pynative training whose accepted run has another error, and why."""
+"""Pairs of pynative training with another error in the accepted run, and the reason."""
 
 
 @pytest.mark.parametrize(

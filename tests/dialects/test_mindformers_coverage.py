@@ -1,5 +1,4 @@
-"""How many of the curated static checks of graph-mode MindFormers some rule stands for,
-and why the others are left out."""
+"""The number of curated static checks of graph-mode MindFormers that a rule covers, and why the others are left out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Graph-mode MindFormers: releases told apart, inheritance, overrides, and the recorded results of the real code."""
+"""Graph-mode MindFormers: distinguishing releases, inheritance, overrides, and the recorded results of the real
+code."""
 
 from __future__ import annotations
 
@@ -162,7 +163,7 @@ def test_layers_and_batch_are_as_the_real_code_has_them() -> None:
 
 
 def compared(plan: Any, row: dict[str, Any]) -> list[tuple[object, object]]:
-    """Pairs of what the plan says and what was recorded."""
+    """Pairs of planned and recorded values."""
     pairs: list[tuple[object, object]] = []
     if row["layering"]:
         pairs.append(([list(stage) for stage in plan.layout.stages.raw], row["layering"]["layers_per_stage"]))

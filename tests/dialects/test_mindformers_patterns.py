@@ -1,5 +1,4 @@
-"""Recompute patterns: what the matcher reaches, that it always ends,
-and that it agrees with the recorded runs of the framework."""
+"""Recompute patterns: the matches, termination, and agreement with the recorded runs of the framework."""
 
 from __future__ import annotations
 

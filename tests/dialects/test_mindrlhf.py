@@ -89,7 +89,7 @@ def test_without_a_section_mindrlhf_has_defaults_of_its_own(tmp_path: Path) -> N
 
 
 def test_an_offset_of_the_other_file_does_not_count(tmp_path: Path) -> None:
-    """As in its own example for DeepSeek: 61 layers over 16 stages with offset 0."""
+    """As in MindRLHF's example for DeepSeek: 61 layers over 16 stages with offset 0."""
     model = MODEL.replace("num_layers: 8", "num_layers: 9").replace("[1, -1]", "[1, 0]")
     found = report(tmp_path, model=model)
     (finding,) = [f for f in found.findings if f.severity is Severity.ERROR]

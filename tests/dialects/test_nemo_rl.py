@@ -200,7 +200,7 @@ MEGATRONS = {
         fp8 fp8_recipe fp8_param
     """,
 }
-"""The keys of the release that Megatron knows, by the section that they stand in."""
+"""The keys of the release that Megatron knows, by their section."""
 
 
 def test_every_key_that_megatron_knows_is_mapped() -> None:

@@ -60,7 +60,7 @@ def test_mindrlhf_takes_the_model_of_a_config_and_nothing_else(tmp_path: Path) -
 
 
 def test_what_mindrlhf_sets_itself_is_not_known_where_a_config_leaves_it_out(tmp_path: Path) -> None:
-    """A model of 671 billion on one device is not what runs."""
+    """A model of 671 billion parameters does not run on one device."""
     model = (
         "{type: LlamaConfig, num_layers: 61, hidden_size: 16384, num_heads: 128, vocab_size: 129280, offset: [1, -1]}"
     )

@@ -31,16 +31,19 @@ def job(tmp_path: Path, script: str, **files: str) -> Job:
 @pytest.mark.parametrize(
     ("more", "says"),
     [
-        ("--tuner_type lora", "ms-swift, release not known: 7 described ones from 4.0.4 to 4.6.0 fit; read as 4.5.2"),
+        ("--tuner_type lora", "ms-swift, release unknown: 7 described releases from 4.0.4 to 4.6.0 fit; read as 4.5.2"),
         ("--tuner-type lora", "from 4.0.4 to 4.6.0 fit"),
         ("--load x --train_type lora", "ms-swift before 4.0.4, which is not described, read as ms-swift@4.5.2"),
         ("--max_epochs 1 --save out", "ms-swift before 4.0.4"),
         ("--no_initialization false", "ms-swift before 4.0.4"),
-        ("--num_workers 8", "with --num_workers the release is one before those that are described"),
-        ("--eval_interval 40 --save_interval 40", "with --eval_interval and --save_interval the release is one before"),
+        ("--num_workers 8", "the options --num_workers belong to a release older than the described ones"),
+        (
+            "--eval_interval 40 --save_interval 40",
+            "the options --eval_interval and --save_interval belong to a release older",
+        ),
         ("--load_safetensors true", "ms-swift before 4.0.4"),
-        ("--decision_subsample_options 2", "of the described ones only 4.6.0 fits; read as 4.5.2"),
-        ("--of_no_release 1", "ms-swift, release not known: no described one has --of_no_release"),
+        ("--decision_subsample_options 2", "of the described releases only 4.6.0 fits; read as 4.5.2"),
+        ("--of_no_release 1", "ms-swift, release unknown: no described release has --of_no_release"),
     ],
 )
 def test_what_options_of_ms_swift_show(tmp_path: Path, more: str, says: str) -> None:
@@ -56,10 +59,10 @@ def test_what_options_of_ms_swift_show(tmp_path: Path, more: str, says: str) -> 
         ("#SBATCH --container-image=img:ubuntu22.04-vllm0.8.5-swift3.5.3", "ms-swift 3.5.3, which is not described"),
         ("git clone -b v4.3.2 https://github.com/modelscope/ms-swift.git", "ms-swift@4.3.2 (the file names 4.3.2)"),
         ("pip install git+https://github.com/modelscope/ms-swift.git@v4.2.3", "ms-swift@4.2.3 (the file names"),
-        ("# pip install ms-swift==3.9.1", "release not known"),
-        ("pip install 'ms-swift>=3.9'", "release not known"),
-        ("cd /data/swift-0.6B", "release not known"),
-        ("pip install ms-swift==3.9.1; cd /opt/ms-swift-4.0.4", "release not known"),
+        ("# pip install ms-swift==3.9.1", "release unknown"),
+        ("pip install 'ms-swift>=3.9'", "release unknown"),
+        ("cd /data/swift-0.6B", "release unknown"),
+        ("pip install ms-swift==3.9.1; cd /opt/ms-swift-4.0.4", "release unknown"),
     ],
 )
 def test_a_release_that_a_script_names_is_read(tmp_path: Path, line: str, says: str) -> None:
@@ -191,7 +194,7 @@ def test_sizes_over_a_config_of_a_recipe_are_megatrons(config: str, claimed: boo
     ("line", "says"),
     [
         ("#SBATCH --container-image=verlai/verl:app-verl0.5-transformers4.55.4", "verl 0.5, which is not described"),
-        ("docker run verlai/verl:vllm011.latest", "release not known"),
+        ("docker run verlai/verl:vllm011.latest", "release unknown"),
         ("pip install verl==0.7.1", "verl@0.7.1 (the file names 0.7.1)"),
         ("pip install git+https://github.com/volcengine/verl@v0.6.1", "verl@0.6.1 (the file names 0.6.1)"),
         ("git clone --branch release/v0.8.0 https://github.com/verl-project/verl.git", "verl@0.8.0 (the file names"),

@@ -1,4 +1,4 @@
-"""The release of a MindFormers config that its checkout, or what installs it, names, described or not."""
+"""The release of a MindFormers config, described or not, according to its checkout or the file that installs it."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ SETUP = "setup(\n    name='mindformers',\n    version='{release}',\n    author='
         ({"setup.py": SETUP.format(release="0.3.0")}, "mindformers, release not known"),
         ({"requirements.txt": "mindformers==0.3.0\n"}, "mindformers 0.3.0, which is not described"),
         ({"requirements.txt": "mindformers==1.5.0\n"}, "mindformers@1.5.0 (requirements.txt)"),
-        ({}, "mindformers, release not known: 11 described ones from 1.0.0 to 2.1.0 fit; read as 2.1.0"),
+        ({}, "mindformers, release unknown: 11 described releases from 1.0.0 to 2.1.0 fit; read as 2.1.0"),
     ],
 )
 def test_the_release_that_a_checkout_names_is_told(tmp_path: Path, files: dict[str, str], says: str) -> None:

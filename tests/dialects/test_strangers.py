@@ -64,7 +64,7 @@ def test_a_default_of_a_parameter_that_no_parser_takes_stands_for_an_argument(ki
     script = f"KIND={kind}\n" + launch().replace("NullTokenizer", "$KIND")
     found = {f.rule: f for f in preflight.check_text(script, name="run.sh", target="megatron@0.19.0").findings}
     assert found["bad-choice"].severity is expected
-    assert ("this is the default of $" in found["bad-choice"].message) is (expected is Severity.WARNING)
+    assert ("this is the default value of $" in found["bad-choice"].message) is (expected is Severity.WARNING)
 
 
 @pytest.mark.parametrize("value", ['"$V"', "'$V'", '\\"$V\\"'])

@@ -1,4 +1,4 @@
-"""Forks as strangers have them: values of their own parser, entry scripts that decide what runs."""
+"""Forks in third-party repositories: values of their own parser, entry scripts that determine the run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Values that front ends take by name: registries, modes, sizes, modules; what the user has registered is taken."""
+"""Values that front ends take by name: registries, modes, sizes, modules; names that the user has registered are
+accepted."""
 
 from __future__ import annotations
 

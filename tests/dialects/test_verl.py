@@ -174,7 +174,7 @@ def test_a_recipe_is_read_as_far_as_it_is_typed(tmp_path: Path, config: str, exp
 
 
 def test_nearly_every_key_that_megatron_knows_is_mapped() -> None:
-    """Of the actor's engine and optimizer; what is left has no argument of Megatron."""
+    """Fields of the actor's engine and optimizer; the others have no argument in Megatron."""
     from preflight.frontends.front_end import data
 
     table = data("verl")

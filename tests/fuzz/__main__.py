@@ -1,4 +1,4 @@
-"""The command: gives each target its share of the time, in a process of its own, and says what came of it."""
+"""The command: gives each target its share of the time in a separate process, and reports the result."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def sound(report: Report) -> Report:
 
 
 def render(choices: Choices, report: Report) -> None:
-    """One of the report formats; nothing raw comes through that a terminal would obey."""
+    """One of the report formats; its output contains no raw terminal control sequences."""
     format = choices.of(FORMATS)
     text = import_module(f"preflight.report.{format}").render(report)
     text = text[0] if isinstance(text, tuple) else text

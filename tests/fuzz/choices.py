@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class Choices:
-    """Reads decisions off a string of bytes; where it ends every decision is the first."""
+    """Reads decisions from a string of bytes; at its end every decision is the first one."""
 
     def __init__(self, data: bytes) -> None:
         self.data, self.at = data, 0
@@ -26,7 +26,7 @@ class Choices:
         return int.from_bytes(part, "little") % limit
 
     def one_in(self, number: int) -> bool:
-        """Yes once in so many times; never where the bytes have ended."""
+        """True once in this number of times; never after the end of the bytes."""
         return self.left and self.below(number) == number - 1
 
     def of(self, items: Sequence[T]) -> T:

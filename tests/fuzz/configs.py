@@ -1,4 +1,4 @@
-"""Configs made from those of the fixtures: keys taken away, added, and given odd values."""
+"""Configs derived from those of the fixtures: keys removed, added, and given unusual values."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ TARGETS = {
 
 
 class Seed(NamedTuple):
-    """A config that somebody wrote for a test, as plain data or as words."""
+    """A config written for a test, as plain data or as words."""
 
     target: str | None
     tree: Any = None
@@ -196,5 +196,5 @@ def words(choices: Choices) -> list[str]:
 
 @cache
 def folder() -> Path:
-    """Where texts that need a path are said to be."""
+    """The assumed location of texts that need a path."""
     return Path(tempfile.mkdtemp(prefix="preflight-fuzz."))

@@ -1,4 +1,4 @@
-"""Targets that change a text: what was fixed reads, and what does not fit is refused."""
+"""Targets that change a text: the fixed text can be read, and edits that do not fit are refused."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .values import odd
 
 
 def fixer(choices: Choices) -> None:
-    """Check, fix, check again: what was fixed is text that reads, a second fix finds nothing more."""
+    """Check, fix, check again: the fixed text can be read, and a second fix finds nothing more."""
     kind = choices.of(("graph", "mcore", "pynative", "megatron", "script"))
     text, target = (
         (script_text(choices), choices.of(configs.TARGETS["megatron"]))

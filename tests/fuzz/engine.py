@@ -20,7 +20,7 @@ from .targets import TARGETS
 
 SECONDS = 2.0
 WHOLE_SECONDS = {"functions": 12.0, "programs": 10.0}
-"""Of targets that run more than a part."""
+"""Limits of targets that run more than a part."""
 MEMORY = 500 * 1024 * 1024
 LONGEST = 1500
 
@@ -34,8 +34,8 @@ def _hang(number: int, frame: FrameType | None) -> None:
 
 
 class Session:
-    """Counts executions of a target, keeps the first input of each kind of find,
-    and the slowest input where it is slow."""
+    """Counts executions of a target, keeps the first input of each kind of finding, and the slowest input if it is
+    slow."""
 
     def __init__(self, name: str, folder: Path) -> None:
         self.name, self.folder, self.run = name, folder, TARGETS[name][1]
@@ -88,7 +88,7 @@ class Session:
             stem.with_suffix(".txt").write_text(f"{kind}\n{text}", encoding="utf-8", errors="backslashreplace")
 
     def save(self) -> None:
-        """Where the parent reads how far this is."""
+        """The file from which the parent reads the progress."""
         self.written = time.monotonic()
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
         state = {

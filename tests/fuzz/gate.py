@@ -1,4 +1,4 @@
-"""Targets that ask the gate: any question, and manifests of the kinds that it knows."""
+"""Targets that query the gate: any request, and manifests of the kinds that it supports."""
 
 from __future__ import annotations
 

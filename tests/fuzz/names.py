@@ -104,7 +104,7 @@ def names(choices: Choices) -> None:
 
 
 def _called(words: list[str], folder: Path) -> tuple[str, int]:
-    """What a command writes, and its exit code."""
+    """The files that a command writes, and its exit code."""
     out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="backslashreplace")
     here = os.getcwd()
     os.chdir(folder)
@@ -142,7 +142,7 @@ def _entry(choices: Choices, folder: Path) -> Path | None:
 
 
 def _content(folder: Path) -> dict[str, bytes | None]:
-    """Every entry below a folder, with what is in the regular files."""
+    """Every entry below a folder, with the contents of regular files."""
     found: dict[str, bytes | None] = {}
     for root, folders, files in os.walk(folder):
         for name in (*folders, *files):

@@ -1,4 +1,4 @@
-"""The pieces that texts are made of: what the readers of YAML, shell, sums and settings have an opinion about."""
+"""The parts of generated texts: those that are significant to the readers of YAML, shell, arithmetic and settings."""
 
 from __future__ import annotations
 

@@ -26,16 +26,16 @@ from .rewriting import changed, files, folders, functions, statements, text_of
 
 SMALL = Budget(steps=20_000, seconds=1.0)
 SHORT = Budget(steps=2_000, seconds=1.0)
-"""What most functions have: a loop that does not end tells after some rounds what it has to tell."""
+"""The budget for most functions: an endless loop shows its problem after a few iterations."""
 WHOLE = Budget(steps=300_000, seconds=5.0)
 FORMS = 8
 SELDOM = 8
-"""How seldom the text of a changed tree is read again, and how seldom what is kept of a program is written."""
+"""How rarely the text of a changed tree is read again, and how rarely the cache of a program is written."""
 LOADED = 64
-"""Modules after which what is loaded is no longer looked at for garbage."""
+"""The number of modules after which loaded objects are excluded from garbage collection."""
 SLACK = 1.0
-"""Seconds of the processor beyond the budget: what is not counted by steps, such as reading a file. A run of the tests,
-whose process holds much else to look through for garbage, has more."""
+"""Processor seconds beyond the budget for work that is not counted in steps, such as reading a file. Test runs get
+more, because their process has more objects to collect."""
 STATED = Machine({"torch": "2.8.0", "transformer-engine": "2.17"}, capability=(9, 0), devices=8)
 OUTCOMES = ("accepts", "refuses", "may refuse", "unread")
 TRAINER = "megatron.training.arguments"
@@ -48,7 +48,7 @@ EXTRAS = ("--num-experts 4", "--pipeline-model-parallel-size 2", "--sequence-par
 
 
 def function(choices: Choices) -> int:
-    """One function in a few forms, each called in its module with values that are known or not; gives how many."""
+    """One function in a few forms, each called in its module with known or unknown values; returns their number."""
     module, path = files()[choices.below(min(len(files()), 65_536))]
     found = functions(path)
     if not found:
@@ -69,7 +69,7 @@ def function(choices: Choices) -> int:
 
 
 def _tried(choices: Choices, home: Module, owner: str, tree: ast.Module) -> None:
-    """A tree as it is, which takes less time; its text, where that fails or by choice, decides."""
+    """Uses the tree as it is, which takes less time; if that fails, or by choice, its text."""
     budget = SMALL if choices.one_in(16) else SHORT
     at = choices.at
     if not choices.one_in(SELDOM):
@@ -122,7 +122,7 @@ def _called(choices: Choices, home: Module, owner: str, form: tuple[Any, ...], b
 
 
 def _home(module: str) -> Module:
-    """The module that a function comes from, an empty one where it cannot be read."""
+    """The module that a function comes from, an empty one if it cannot be read."""
     session = _session()
     run, before = session.run, len(session.run.modules) // LOADED
     if module not in run.modules:
@@ -154,7 +154,7 @@ def _value(choices: Choices, home: Module) -> Any:
 
 
 def program(choices: Choices) -> None:
-    """A whole trainer, some of whose files were changed, asked about one command."""
+    """A whole trainer with some changed files, queried about one command."""
     roots = [one.parent for one in folders() if (one / "training" / "arguments.py").is_file()]
     if not roots:
         function(choices)
@@ -206,7 +206,7 @@ def _write_changed(choices: Choices, root: Path, folder: Path, name: str) -> Non
 
 
 def _judged(roots: tuple[str, ...], words: list[str], machine: Machine, kept: bool) -> None:
-    """kept: what is read of the program is written for the next call."""
+    """kept: the program is cached for the next call."""
     session = Session(Program("megatron", roots), machine, WHOLE)
     session.strict = True
     if not kept:

@@ -1,4 +1,5 @@
-"""The gate's socket: what a client may send, in pieces and in states, never keeps the next client from an answer."""
+"""The gate's socket: no input of a client, in pieces or in any state, prevents the next client from getting an
+answer."""
 
 from __future__ import annotations
 
@@ -82,7 +83,7 @@ def _address() -> str:
 
 
 def protocol(choices: Choices) -> None:
-    """A client that does what it likes, then one that asks properly."""
+    """A client with arbitrary input, then one with a valid request."""
     with contextlib.suppress(OSError), _client() as client:
         for _ in range(1 + choices.below(3)):
             client.sendall(_request(choices))

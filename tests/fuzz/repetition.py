@@ -1,5 +1,4 @@
-"""Targets that say the same again and again, and construct in construct: short mostly, long seldom,
-as time and memory are finds too."""
+"""Targets with repeated and nested constructs: mostly short, rarely long, because time and memory are findings, too."""
 
 from __future__ import annotations
 

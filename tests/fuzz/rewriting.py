@@ -1,4 +1,4 @@
-"""Python that was cut, renamed and nested: real functions and files, made into ones that nobody wrote."""
+"""Python that was cut, renamed and nested: real functions and files, turned into artificial ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 from .choices import Choices, T
 
 Place = tuple[Any, Any]
-"""A list or the fields of a node, and where in it."""
+"""A list or the fields of a node, and a position in it."""
 NAMED = (ast.Name, ast.Attribute, ast.arg, ast.keyword)
 
 VARIABLE = "PREFLIGHT_FUZZ_TREES"
@@ -70,7 +70,7 @@ AROUND = (
 
 
 def folders() -> list[Path]:
-    """Where functions are taken from."""
+    """The sources of functions."""
     stated = os.environ.get(VARIABLE, "")
     own = Path(__file__).resolve().parents[2]
     return [Path(one) for one in stated.split(os.pathsep) if one] or [own / "preflight", own / "upstream"]
@@ -127,7 +127,7 @@ def _defined(node: ast.AST, owner: str) -> Iterator[tuple[str, ast.FunctionDef |
 
 
 class Places:
-    """The nodes of a tree, and where expressions and statements stand, as they were before it was changed."""
+    """The nodes of a tree, and the positions of expressions and statements before it was changed."""
 
     def __init__(self, tree: ast.AST) -> None:
         self.nodes: list[ast.AST] = []
@@ -173,7 +173,7 @@ def changed(choices: Choices, tree: ast.Module, times: int) -> Iterator[ast.Modu
 
 
 def text_of(tree: ast.Module) -> str | None:
-    """What is written for a tree; None where Python makes no such tree of a text."""
+    """The text of a tree; None if Python never produces such a tree."""
     try:
         return ast.unparse(tree)
     except (AttributeError, TypeError, ValueError):
@@ -210,7 +210,7 @@ def _name(node: ast.AST) -> str:
 
 
 def _moved(choices: Choices, places: Places) -> None:
-    """Put one expression or statement where another was."""
+    """Replace one expression or statement with another."""
     there = places.statements if choices.one_in(3) else places.expressions
     holder, at = _any(choices, there)
     source, where = _any(choices, there)

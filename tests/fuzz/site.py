@@ -1,4 +1,4 @@
-"""The target of what is at the place of a job: indexes, pickles, zips, checkpoints, weights, inventories. Files are
+"""The target for the files of a job: indexes, pickles, zips, checkpoints, weights, inventories. Files are
 bytes in memory, and whatever a reader opens, imports, starts or resolves by name is a find."""
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _made(kind: type[Metadata] = Metadata, **fields: object) -> Metadata:
 
 
 class _Calls:
-    """Runs something where it is unpickled as usual."""
+    """Runs code if it is unpickled in the usual way."""
 
     def __reduce__(self) -> tuple[object, tuple[object, ...]]:
         return print, ("resolved",)
@@ -189,7 +189,7 @@ READERS: tuple[Callable[[Choices], None], ...] = (_pickle, _archive, _index, _ch
 
 
 def site(choices: Choices) -> None:
-    """What is there is read, or refused; nothing is opened, imported, started or resolved."""
+    """The files are read or refused; nothing is opened, imported, started or resolved."""
     if not _watched["hook"]:
         sys.addaudithook(_watch)
         _watched["hook"] = True

@@ -1,5 +1,5 @@
-"""What is fuzzed: each target takes choices and raises when something is wrong.
-InputError is the one allowed way to say no. One that tries several things at once gives how many."""
+"""The fuzz targets: each takes choices and raises an exception if something is wrong.
+InputError is the only allowed refusal. One that tries several things at once gives how many."""
 
 from __future__ import annotations
 
@@ -45,4 +45,4 @@ TARGETS: dict[str, tuple[int, Fuzz]] = {
     "functions": (3, programs.function),
     "programs": (1, programs.program),
 }
-"""By name: the share of the time, and what is run."""
+"""By name: the share of the time, and the function."""

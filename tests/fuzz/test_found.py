@@ -1,4 +1,4 @@
-"""What fuzzing found, and a short run of every target."""
+"""Inputs that fuzzing found, and a short run of every target."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values that a careless or malicious hand writes where a number, a name or a list belongs."""
+"""Careless or malicious values in place of a number, a name or a list."""
 
 from __future__ import annotations
 

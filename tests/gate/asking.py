@@ -28,7 +28,7 @@ class Checker:
         environment: dict[str, str] | None = None,
         most: int = resource.RLIM_INFINITY,
     ) -> None:
-        """most: bytes that a file may have, as where a disk is full."""
+        """most: bytes that a file may have, as on a full disk."""
         self.path, self.audit = folder / "gate.sock", audit or folder / "audit.jsonl"
         words = [
             sys.executable,

@@ -39,7 +39,7 @@ def test_a_killed_worker_leaves_a_line_and_the_next_question_an_answer(start: St
         time.sleep(0.5)
         os.kill(worker, signal.SIGKILL)
         answer, _ = asking.communicate(timeout=FOREVER)
-    assert "the check ended its process" in " ".join(answer.split())
+    assert "the check crashed its process" in " ".join(answer.split())
     assert wait_for(lambda: checker.ask(GOOD).startswith("0\n"))
     assert {line["verdict"] for line in checker.lines()} == {"unknown", "pass"} and len(checker.lines()) >= 2
 

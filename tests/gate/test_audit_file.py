@@ -23,7 +23,7 @@ def hanging(path, *words, **more):
     return _open(path, *words, **more)
 os.open = hanging
 """
-"""For a disk that hangs: whoever opens the audit file waits as long as a file is there."""
+"""Simulates a hanging disk: opening the audit file waits as long as a file exists."""
 
 
 def test_an_override_that_cannot_be_recorded_is_not_granted(start: Start, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ class Clock:
         self.budget = Budget(SECONDS, self.lines.append, lambda: self.now)
 
     def fail(self, user: str, key: bytes = b"") -> float:
-        """A submission that has no verdict within what it is given; the seconds that it took."""
+        """A submission without a verdict within its limit; the seconds that it took."""
         self.number += 1
         key = key or str(self.number).encode()
         leave = self.budget.leave(user, key)

@@ -1,4 +1,4 @@
-"""The deadline of a verdict: it ends a check even where the first alarm was lost."""
+"""The deadline of a verdict: it ends a check even if the first alarm was lost."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from preflight.gate.limits import AGAIN, OutOfTime, deadline
 
 
 class Late:
-    """Takes long to go away, and is in a cycle, so that the garbage collector does it:
-    what is raised there is only printed."""
+    """Takes long to be deleted and is part of a cycle, so the garbage collector deletes it: exceptions raised there are
+    only printed."""
 
     def __init__(self) -> None:
         self.me = self

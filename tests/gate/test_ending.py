@@ -94,7 +94,7 @@ def test_a_working_directory_that_is_gone_is_said_in_a_line(tmp_path: Path, comm
     (tmp_path / "a.sh").write_text(BAD)
     ran = run(f"{GONE} {command.replace('../a.sh', str(tmp_path / 'a.sh'))}", tmp_path)
     assert ran.returncode == 2
-    assert ran.stderr == "preflight: the working directory does not exist any more; change to another one\n"
+    assert ran.stderr == "preflight: the working directory no longer exists; change to another one\n"
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ def test_the_scheduler_outweighs_the_script(gate):
     ("asked", "nodes", "word"), [(2, None, "refuse"), (2, 4, "pass"), (4, None, "pass"), (4, 2, "refuse")]
 )
 def test_what_sbatch_is_given_outweighs_the_lines(gate, asked: int, nodes: int | None, word: str):
-    """A launcher for 4 nodes, below lines that ask for as many or for fewer."""
+    """A launcher for 4 nodes, below lines that request as many or fewer."""
     script = SCRIPT.format(tensor=1, batch=64, nodes="4").replace("-N2", f"-N{asked}")
     given = {"nodes": nodes, "devices_per_node": 8} if nodes else {}
     assert gate(script, allocation=Allocation.read(given)).word == word
@@ -211,7 +211,7 @@ def test_layouts_that_would_run_are_offered(gate):
 
 def test_no_override_is_offered_where_none_counts(gate):
     lines = told(gate(BAD, Policies(20, final=frozenset({"device-count"}))))
-    assert "no override lifts this" in lines and not any("override=" in line for line in lines)
+    assert "this cannot be overridden" in lines and not any("override=" in line for line in lines)
 
 
 def test_the_way_out_is_the_one_of_the_command_that_was_refused(gate):

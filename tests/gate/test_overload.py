@@ -66,7 +66,7 @@ def test_many_users_with_different_scripts_cost_little_in_all_and_it_is_over_by_
 
 def test_checks_that_kill_their_process_open_the_breaker_too(checker: Checker) -> None:
     answers = [checker.ask(script("DIE", i), f"user={i}") for i in range(60)]
-    assert "the check ended its process" in " ".join(answers[0].split())
+    assert "the check crashed its process" in " ".join(answers[0].split())
     assert "busy all" in answers[-1] and checker.log().count("too many checks end without a verdict") == 1
     assert wait_for(lambda: checker.ask(BAD, "user=somebody").startswith("1\n"))
 

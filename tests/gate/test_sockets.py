@@ -19,7 +19,7 @@ def test_a_second_checker_does_not_take_the_socket_of_the_first(start: Start, tm
     first = start()
     words = [sys.executable, "-m", "preflight", "gate-serve", "--socket", str(first.path)]
     second = subprocess.run(words, capture_output=True, text=True, timeout=FOREVER, check=False)
-    assert second.returncode == 2 and "another checker listens on it" in second.stderr
+    assert second.returncode == 2 and "another checker is listening on it" in second.stderr
     assert first.ask(GOOD).startswith("0\n")
 
 

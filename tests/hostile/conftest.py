@@ -13,7 +13,7 @@ SECONDS = 20.0
 
 @pytest.fixture(autouse=True)
 def own_memory() -> Iterator[None]:
-    """What other tests left in memory is not collected while a test is timed: a call has only its own."""
+    """Memory of other tests is not collected while a test is timed, because a call has only its own."""
     gc.freeze()
     yield
     gc.unfreeze()

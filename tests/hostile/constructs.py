@@ -17,7 +17,7 @@ def repeated(name: str, unit: str, before: str = "", after: str = "") -> Shape:
 
 
 def numbered(name: str, unit: str, before: str = "", after: str = "") -> Shape:
-    """Again and again with a number in it: `%d`, as often as it stands there."""
+    """A repeated text with a number in it: `%d`, as often as it occurs."""
 
     def made(size: int) -> tuple[str, str]:
         number, marks = max(1, (size - len(before) - len(after)) // (len(unit) + 3)), unit.count("%d")
@@ -37,5 +37,5 @@ def nested(name: str, opening: str, inner: str, closing: str, before: str = "", 
 
 
 def doubled(name: str, times: int, unit: str, before: str = "", after: str = "") -> Shape:
-    """The same key or option so many times, over and over."""
+    """The same key or option, repeated this number of times."""
     return repeated(name, unit * times, before, after)

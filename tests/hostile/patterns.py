@@ -31,7 +31,7 @@ SEVERAL = ("sub", "subn", "split", "findall", "finditer")
 
 
 class Pattern(NamedTuple):
-    """A pattern: where it is written, its text, its flags, and how it is used ("" for unknown)."""
+    """A pattern: its location, its text, its flags, and its use ("" if unknown)."""
 
     place: str
     text: str | bytes
@@ -40,7 +40,7 @@ class Pattern(NamedTuple):
 
 
 class Unread(NamedTuple):
-    """A call whose pattern is known at run time only."""
+    """A call with a pattern that is only known at run time."""
 
     place: str
     written: str
@@ -109,7 +109,7 @@ def _function(call: ast.Call) -> str:
 
 
 def _evaluated(call: ast.Call, names: dict[str, Any]) -> tuple[str | bytes, int]:
-    """The pattern and flags of a call. Raises what evaluating raises, such as NameError for a local name."""
+    """The pattern and flags of a call. Raises the exceptions of the evaluation, such as NameError for a local name."""
     keywords = {keyword.arg: keyword.value for keyword in call.keywords}
     at = {"compile": 1, "sub": 4, "subn": 4, "split": 3}.get(_function(call), 2)
     flags = keywords.get("flags") or (call.args[at] if len(call.args) > at else ast.Constant(0))
@@ -120,7 +120,7 @@ def _evaluated(call: ast.Call, names: dict[str, Any]) -> tuple[str | bytes, int]
 
 
 def _ways() -> dict[tuple[str, str], set[str]]:
-    """How the names of a module are used, there and where they are imported; "" where one is passed on."""
+    """How the names of a module are used, there and where they are imported; "" if it is passed on."""
     used: dict[tuple[str, str], set[str]] = {}
     for module, tree in trees().items():
         imported = {
@@ -295,7 +295,7 @@ def _escaped(value: int) -> str:
 
 
 def pumped(prefix: str, unit: str, ending: str, length: int) -> str:
-    """A text of so many characters."""
+    """A text of this length."""
     room = max(1, length - len(prefix) - len(ending))
     return prefix + (unit * (room // len(unit) + 1))[:room] + ending
 

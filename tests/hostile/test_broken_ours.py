@@ -1,4 +1,4 @@
-"""A broken training config is reported, even where other broken files are ignored: in a folder, in a hook."""
+"""A broken training config is reported, even if other broken files are ignored: in a folder, in a hook."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ FORGED = "\x1b[2J\x1b]0;owned\x07"
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A checkout whose CI keeps its cache inside, as GitLab asks for."""
+    """A checkout whose CI keeps its cache inside, as GitLab requires."""
     folder = tmp_path / "project"
     folder.mkdir()
     (folder / "run.yaml").write_text(BAD)

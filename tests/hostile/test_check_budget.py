@@ -103,7 +103,7 @@ def test_six_launches_with_a_large_tokenizer_each(tokenizers: Path, quick: None)
     report = check_files(tokenizers / "run.sh", world_size=8)
     sizes = [job.plan.model.vocab for job in report.jobs]
     assert len(sizes) == 6 and not report.crashes
-    assert sizes[0].known and not sizes[5].known, "what is not read is not known"
+    assert sizes[0].known and not sizes[5].known, "what is not read is unknown"
 
 
 def test_launches_that_share_a_tokenizer_read_it_once(tokenizers: Path, quick: None) -> None:
@@ -175,7 +175,7 @@ def watch() -> Iterator[None]:
 
 def endless() -> Iterator[int]:
     number, started = 0, time.process_time()
-    while time.process_time() - started < 20:  # nobody waits for ever where the watch is broken
+    while time.process_time() - started < 20:  # a broken watch must not block the tests forever
         with contextlib.suppress(Exception):  # as a rule might
             number += 1
     raise AssertionError("nobody ends it")

@@ -1,4 +1,4 @@
-"""Layout searches are limited: an impossible number of devices is refused where it is stated."""
+"""Layout searches are limited: an impossible number of devices is refused immediately."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_count_in_a_script(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "preflight", "layouts", "more.sh"]
     ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
     assert ran.returncode == 2
-    assert "1,000,000 devices at most, and the job has 7999999992" in ran.stdout + ran.stderr
+    assert "1,000,000 devices at most, but the job has 7999999992" in ran.stdout + ran.stderr
 
 
 def test_a_million_is_searched(tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     (made / "run.yaml").write_text(BAD)
     (made / "zz.yaml").write_text(BAD)
     yield made
-    subprocess.run(["rm", "-rf", str(made)], check=True)  # which goes as deep as there are folders
+    subprocess.run(["rm", "-rf", str(made)], check=True)  # the depth is only limited by the folders
 
 
 def preflight(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:

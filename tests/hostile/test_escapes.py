@@ -121,7 +121,7 @@ LIVE = (
 
 
 def test_markdown_has_no_mention_link_or_element_of_strangers() -> None:
-    """Rendered as GitHub does: what comes from a file is text, in code where it looks alive."""
+    """Rendered as on GitHub: content from a file is text, or code if it contains markup."""
     from preflight.report.markdown import render
 
     report = check(f"{GRAPH}paralel_config: 1\n'{LIVE}': 1\nrunner_config: {{'{LIVE}': 2}}\n", f"{LIVE}.yaml")

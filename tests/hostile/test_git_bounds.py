@@ -97,12 +97,12 @@ def test_pipes_in_place_of_what_git_opens(project: Path, place: str, command: li
     start = time.monotonic()
     ran = called(project, *command)
     assert ran.returncode == 2 and time.monotonic() - start < FOREVER
-    assert "is not a regular file, so git is not asked" in ran.stderr
+    assert "is not a regular file, so git is not called" in ran.stderr
     assert "core.fsmonitor" not in ran.stderr and len(ran.stderr) < 400
 
 
 def test_a_pipe_that_nothing_foresees(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a loose object: git waits, and is ended."""
+    """As a loose object: git waits and is killed."""
     tree = git(project, "rev-parse", "HEAD^{tree}")
     loose = project / ".git" / "objects" / tree[:2] / tree[2:]
     loose.unlink()

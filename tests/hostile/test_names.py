@@ -69,8 +69,7 @@ def test_a_name_before_the_end_of_the_options_is_refused(folder: Path, name: str
         ran = preflight(*words)
         assert ran.returncode == 2 and ran.stdout == "", ran
         assert (
-            ran.stderr
-            == f"preflight: {name!r} is an option and also the name of a file here: write ./{name} for the file\n"
+            ran.stderr == f"preflight: {name!r} is both an option and the name of a file: write ./{name} for the file\n"
         )
     assert (folder / "bad.sh").read_text() == BAD
 
@@ -80,7 +79,7 @@ def test_a_name_behind_the_end_of_the_options_is_a_file(folder: Path, name: str)
     if name == "--":
         pytest.skip("is refused")
     write(name)
-    known = name in ("--force-exclude", "--allow-unclaimed")  # the hooks' own switches: refused where they stand
+    known = name in ("--force-exclude", "--allow-unclaimed")  # the hooks' own switches are refused in place
     ran = preflight("check", *([] if known else ["--allow-unclaimed"]), "--force-exclude", "--", name, "bad.sh")
     if name == "--force-exclude":
         assert ran.returncode == 2 and "also the name of a file" in ran.stderr
@@ -104,7 +103,7 @@ def test_a_command_behind_the_end_of_the_options_is_a_command(folder: Path) -> N
 
 
 def hooks(**more: object) -> list[dict[str, object]]:
-    """The hooks that are published, run by the preflight beside this Python."""
+    """The published hooks, run by the preflight next to this Python."""
     published = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
     return [
         {**hook, "language": "system", "verbose": True, **more}

@@ -49,7 +49,7 @@ def preflight(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 def content(folder: Path) -> dict[str, bytes]:
-    """Every file below a folder, with what is in it, and every other name."""
+    """Every file below a folder with its contents, and every other name."""
     return {
         str(path): path.read_bytes() if path.is_file() and not path.is_symlink() else b""
         for path in sorted(folder.rglob("*"))
@@ -192,7 +192,7 @@ def test_a_rule_is_written_over_nothing(project: Path, tmp_path: Path) -> None:
 
 
 def test_a_pipe_of_the_caller_is_a_stream(project: Path) -> None:
-    """As `-o >(program)` of bash hands it over."""
+    """As bash passes `-o >(program)`."""
     ours, theirs = os.pipe()
     words = [sys.executable, "-m", "preflight", "show", "run.yaml", "-o", f"/dev/fd/{theirs}"]
     subprocess.run(words, pass_fds=[theirs], timeout=60, check=False)

@@ -1,4 +1,4 @@
-"""No regular expression of the package is slow on strings made of its own pieces."""
+"""No regular expression of the package is slow on strings composed of its own parts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from preflight.run.models import vocabularies
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs an alarm of processor time")
 LENGTH = 4_000
 SECONDS = 0.05
-"""Of processor time, for so many characters."""
+"""Processor seconds for this number of characters."""
 SCREEN, WORST = 200, 6
 """Characters with which the slowest strings are looked for, and how many of them are tried at full length."""
 GIVE_UP = 0.5
@@ -38,7 +38,7 @@ GUARDED: dict[str, Callable[[str], str]] = {
     "preflight/dialects/megatron/pipeline.py": lambda text: text[: text.rfind(")") + 1],
     "rules/mindformers/init_rules.py": lambda text: text[:256],
 }
-"""What the callers of a pattern cut off first."""
+"""Limits that the callers of a pattern apply first."""
 RUN_TIME = {
     "preflight/program/checkout/callers.py": [front_end.version[1] for front_end in callers.LAYOUTS],
     "preflight/program/checkout/package.py": [*(layout.calls for layout in LAYOUTS), r"\bargs\.name\b"],
@@ -79,10 +79,10 @@ RUN_TIME = {
     "preflight/run/settings.py": [r"(?m)^[ \t]*\[*[\w.\-\"']*\bkey[\"']?[ \t]*[=.\]]"],
     "rules/mindformers/pynative_layers.py": [],
 }
-"""The patterns of calls whose text is made at run time, with a usual name in them. Those without any are of a library,
+"""The patterns of calls with text created at run time, with a typical name in them. Those without any are of a library,
 are only compiled, or are held by a test of their own below."""
 FULL = ("preflight/lint/value_kinds.py",)
-"""Where the whole of a text has to match."""
+"""Functions that match a whole text."""
 SHARES = 24
 """Tests that the patterns are spread over: the first that runs finds them."""
 read = cache(found)
@@ -90,7 +90,7 @@ read = cache(found)
 
 @cache
 def patterns() -> list[Pattern]:
-    """Every pattern: those that are read, and those of calls whose text is made at run time."""
+    """Every pattern: those that are read, and those of calls with text created at run time."""
     known, _ = read()  # this loads every module, so that their kinds of values are there
     kinds = sorted({text.pattern for text in gc.get_objects() if isinstance(text, Text)})
     made = [
@@ -153,7 +153,7 @@ def screened(call: Call, texts: Mapping[Part, str | bytes]) -> list[Part]:
 
 
 def slowest(pattern: Pattern) -> tuple[float, str, Part]:
-    """The seconds for the worst string that is found, how the pattern was used, and what the string is made of."""
+    """The seconds for the worst string found, the use of the pattern, and the parts of the string."""
     pumps = Pumps(pattern)
     parts = list(pumps.parts())
     guard = GUARDED.get(pattern.place.partition(":")[0], str)

@@ -50,7 +50,7 @@ def trap(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def check(folder: Path, path: str, *more: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """The report of a check against the revision before; `diff` is called as well, for what it makes git do."""
+    """The report of a check against the revision before; `diff` is called as well, because of its git calls."""
     env = {**os.environ, **environment}
 
     def called(*words: str) -> subprocess.CompletedProcess[str]:
@@ -63,7 +63,8 @@ def check(folder: Path, path: str, *more: str, **environment: str) -> subprocess
 
 
 def bare(folder: Path, program: Path) -> None:
-    """Make a bare repository of a folder, as a commit can bring it: its config runs a program wherever git asks one."""
+    """Turn a folder into a bare repository, as a commit can contain it: its config names a program wherever git
+    supports one."""
     for name in ("objects", "refs"):
         (folder / name).mkdir(parents=True)
         (folder / name / ".keep").touch()
@@ -73,7 +74,7 @@ def bare(folder: Path, program: Path) -> None:
 
 
 def promisor(config: Path, program: Path) -> None:
-    """Have missing objects fetched from a remote whose server is a program."""
+    """Have missing objects fetched from a remote with a program as its server."""
     remote = f'[remote "origin"]\n\turl = "{config.parent}"\n\tpromisor = true\n'
     remote += f'\tpartialclonefilter = blob:none\n\tuploadpack = "{program}"\n'
     config.write_text(

@@ -78,7 +78,7 @@ def test_every_command_does_the_same_without_them(project: Path, scratch: Path, 
         told = [line for line in ran.stderr.splitlines() if IGNORED in line]
         assert told == [
             f"preflight: {scratch}/preflight.toml: {IGNORED}: "
-            "everybody may write to its folder; --config FILE uses them"
+            "its folder is writable by everyone; --config FILE uses them"
         ]
 
 
@@ -110,7 +110,7 @@ def test_the_editor_does_the_same(project: Path, scratch: Path) -> None:
     for _ in range(2):
         buffer = buffers.update((project / "run.yaml").as_uri(), BAD)
         assert buffer is not None and any(str(finding.severity) == "error" for finding in buffer.report.findings)
-    assert told == [(f"{scratch}/preflight.toml", "everybody may write to its folder")]
+    assert told == [(f"{scratch}/preflight.toml", "its folder is writable by everyone")]
 
 
 def test_the_editor_reads_settings_as_the_command_line_does(project: Path) -> None:
@@ -149,9 +149,9 @@ def test_own_settings_hold(project: Path, scratch: Path) -> None:
 @pytest.mark.parametrize(
     ("place", "mode", "why"),
     [
-        ("preflight.toml", 0o666, "everybody may write to it"),
-        ("", 0o777, "everybody may write to its folder"),
-        ("", 0o1777, "everybody may write to its folder"),
+        ("preflight.toml", 0o666, "it is writable by everyone"),
+        ("", 0o777, "its folder is writable by everyone"),
+        ("", 0o1777, "its folder is writable by everyone"),
     ],
 )
 def test_what_everybody_may_write_to_does_not_hold(project: Path, place: str, mode: int, why: str) -> None:
@@ -167,13 +167,13 @@ def test_a_link_to_what_everybody_may_write_to_does_not_hold(project: Path, scra
     (project / "preflight.toml").symlink_to("../theirs.toml")
     (scratch / "theirs.toml").write_text(HOSTILE[0])
     assert not holds(project)
-    assert "it is a link, and everybody may write to the folder of its target" in preflight("check", "run.yaml").stderr
+    assert "it is a link, and the folder of its target is writable by everyone" in preflight("check", "run.yaml").stderr
     (project / "sub").mkdir()
     (project / "sub" / "theirs.toml").write_text(HOSTILE[0])
     (project / "sub" / "theirs.toml").chmod(0o646)
     (project / "preflight.toml").unlink()
     (project / "preflight.toml").symlink_to("sub/theirs.toml")
-    assert "it is a link, and everybody may write to its target" in preflight("check", "run.yaml").stderr
+    assert "it is a link, and it is writable by everyones target" in preflight("check", "run.yaml").stderr
 
 
 @as_root

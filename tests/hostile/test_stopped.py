@@ -20,7 +20,7 @@ if sys.platform != "linux":
 
 FILES = 12_000
 SECONDS = FOREVER
-"""By the clock of a busy machine; on a quiet one it takes a third of a second."""
+"""Wall-clock seconds on a busy machine; on an idle one it takes a third of a second."""
 
 
 @pytest.fixture(scope="module")

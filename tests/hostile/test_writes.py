@@ -125,7 +125,7 @@ def test_no_command_writes_over_a_config(project: Path, command: str) -> None:
 
 
 def test_a_report_is_written_in_one_step(project: Path, tmp_path: Path) -> None:
-    """Whoever reads the old report goes on reading it; the new one has the old one's rights."""
+    """A reader of the old report can continue; the new one has the permissions of the old one."""
     (project / "run.yaml").write_text(OLD, encoding="utf-8")
     (project / "report.txt").write_text("old")
     (project / "report.txt").chmod(0o640)

@@ -24,8 +24,8 @@ _, status, used = os.wait4(child.pid, 0)
 told = [os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime, used.ru_maxrss // 1024]
 os.write(int(sys.argv[1]), json.dumps(told).encode())
 """
-"""A small process that starts another and counts what that took. Started from a large process, a child would count the
-memory of that one."""
+"""A small process that starts another one and measures its resources. Started from a large process, a child would count
+the memory of that one."""
 
 
 class Done(NamedTuple):
@@ -38,7 +38,7 @@ class Done(NamedTuple):
     memory: int
 
     def in_bounds(self) -> Done:
-        """The same, within what SECURITY.md promises and without a fault of preflight's own."""
+        """The same, within the promises of SECURITY.md and without an internal error."""
         assert self.code in (0, 1, 2), self
         assert "Traceback" not in self.err and "itself failed" not in self.err, self.err
         assert self.memory < MEMORY, self.memory
@@ -47,7 +47,7 @@ class Done(NamedTuple):
 
 
 def preflight(*words: str, cwd: Path, stdin: bytes | None = None) -> Done:
-    """Run a command line. Fails the test where it does not end in half a minute."""
+    """Run a command line. Fails the test if it does not end within half a minute."""
     if not hasattr(os, "wait4"):
         pytest.skip("this system does not say what a process took")
     files = tempfile.TemporaryFile

@@ -1,5 +1,4 @@
-"""Where the real consumers are: npm packages installed beside this file (or where PREFLIGHT_NODE_MODULES says),
-and reports for them."""
+"""The real consumers: npm packages installed next to this file (or in PREFLIGHT_NODE_MODULES), and reports for them."""
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ def modules() -> Path:
 
 @pytest.fixture(scope="session")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A repository's root with our examples, where reports are written."""
+    """A repository's root with our examples, in which reports are written."""
     folder = tmp_path_factory.mktemp("project")
     shutil.copytree(ROOT / "examples", folder / "examples")
     return folder

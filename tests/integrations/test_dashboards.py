@@ -31,7 +31,7 @@ def multitool(modules: Path) -> Path:
 
 
 def verdict(multitool: Path, log: Path, folder: Path) -> Counter[tuple[str, str]]:
-    """What the validator says: results by level and rule; its exit code says nothing."""
+    """The results of the validator by level and rule; its exit code has no meaning."""
     words = [
         str(multitool),
         "validate",
@@ -73,7 +73,7 @@ def test_sarif_tools_count_what_was_found(reports: Path) -> None:
     results = json.loads((reports / "out.sarif.sarif").read_text())["runs"][0]["results"]
     levels = Counter(result["level"] for result in results)
     ran = sarif("--check", "error", "summary", str(reports / "out.sarif.sarif"))
-    assert ran.returncode == levels["error"]  # what --check error exits with
+    assert ran.returncode == levels["error"]  # the exit code of --check error
     assert f"error: {levels['error']}" in ran.stdout
     assert f"warning: {levels['warning']}" in ran.stdout
 

@@ -29,11 +29,11 @@ def ran(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]
 
 def test_a_layout_is_written_once_and_known_again(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = ran(capsys, "run.yaml", *DEVICES, "--apply", "1", "--show", "1")
-    assert (code, err) == (0, "preflight: run.yaml: layout 1 is written\n")
+    assert (code, err) == (0, "preflight: run.yaml: layout 1 was written\n")
     written = config.read_text()
     assert written != EXAMPLE.read_text()
     code, _, err = ran(capsys, "run.yaml", *DEVICES, "--apply", "1", "--show", "1")
-    assert (code, err) == (0, "preflight: run.yaml: has layout 1 already; nothing is written\n")
+    assert (code, err) == (0, "preflight: run.yaml: already has layout 1; nothing was written\n")
     assert config.read_text() == written
 
 
@@ -86,7 +86,7 @@ def test_an_error_that_no_layout_cures_is_said_to_be_one(config: Path, capsys: p
     config.write_text("".join(line for line in EXAMPLE.read_text().splitlines(keepends=True) if "--lr:" not in line))
     code, out, _ = ran(capsys, "run.yaml", *DEVICES, "--show", "1", "--max", "pipeline=1", "--max", "context=1")
     assert (code, "1 shown" in out) == (0, True)
-    assert "no layout cures these errors of the run (megatron/required-argument); preflight check shows them" in out
+    assert "no layout fixes these errors of the run (megatron/required-argument); preflight check shows them" in out
 
 
 def test_the_present_layout_comes_first_and_others_are_of_different_kinds(
@@ -102,7 +102,7 @@ def test_the_present_layout_comes_first_and_others_are_of_different_kinds(
     assert classes == sorted(classes)
     text = ran(capsys, "run.yaml", *DEVICES, "--show", "1")[1].splitlines()
     assert text[2].split()[:3] == ["now", "4", "2"]
-    assert any(line.startswith(f"now is number {now['rank']} by estimated time among the layouts") for line in text)
+    assert any(line.startswith(f"now is rank {now['rank']} by estimated time among the layouts") for line in text)
 
 
 def test_the_layout_that_is_shown_first_is_first_again_once_it_is_written(
@@ -176,7 +176,7 @@ def test_fp8_is_written_with_the_recipe_of_the_device(
     assert job.plan.precision.fp8.raw == recipe
     assert preflight.estimate_step_time(job).seconds == pytest.approx(best["seconds"])
     out = ran(capsys, "run.yaml", *few[:-2])[1]
-    assert f"--fp8 changes nothing: the run computes in FP8 already ({recipe})" in out
+    assert f"--fp8 changes nothing: the run already computes in FP8 ({recipe})" in out
 
 
 def test_fp8_that_cannot_be_is_explained(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -190,7 +190,7 @@ def test_fp8_that_cannot_be_is_explained(config: Path, capsys: pytest.CaptureFix
 
 def test_uneven_virtual_stages_are_written_as_a_layout(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
     few = ("--keep", "tp=1", "--keep", "pp=4", "--keep", "vpp=2", "--show", "1")
-    assert "* 1: layers by stage [" in ran(capsys, "run.yaml", *DEVICES, *few)[1]
+    assert "* 1: layers per stage [" in ran(capsys, "run.yaml", *DEVICES, *few)[1]
     _, out, _ = ran(capsys, "run.yaml", *DEVICES, *few, "--apply", "1", "-f", "json")
     sizes = json.loads(out)["files"][0]["layouts"][0]["sizes"]
     rows = tuple(tuple(row) for row in sizes["chunks"])

@@ -106,7 +106,7 @@ LONG = "{" + ", ".join(
     }.items()
     for path in paths
 ) + "}"  # fmt: skip
-"""The account's long list, in the layers of each stage; its paths as the version at hand spells them."""
+"""The long list of the report, in the layers of each stage; its paths in the spelling of this version."""
 
 
 def listed(wide: str, rest: str) -> str:

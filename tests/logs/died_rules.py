@@ -1,4 +1,4 @@
-"""Which rules stand for the statement at a line of a release, by the evidence."""
+"""The rules for the statement at a line of a release, according to the evidence."""
 
 from __future__ import annotations
 

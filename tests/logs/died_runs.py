@@ -19,7 +19,8 @@ FOLDERS = {"megatron": "/workspace/Megatron-LM", "mindformers": "/home/ma-user/w
 
 
 class Died(NamedTuple):
-    """A death: the lines of one rank's traceback, without prefixes, its exception, and where it was raised."""
+    """A death: the lines of one rank's traceback, without prefixes, its exception, and the place where it was
+    raised."""
 
     lines: tuple[str, ...]
     exception: str
@@ -35,7 +36,7 @@ def _texts(framework: str, release: str) -> dict[str, str]:
 
 
 def died(framework: str, release: str, where: str) -> Died | None:
-    """The death of a run refused at "file:line" of a release; None if no text of it is at hand."""
+    """The death of a run refused at "file:line" of a release; None if no text of it is available."""
     file, _, line = where.split(" ")[0].rpartition(":")
     try:
         text = _texts(framework, release).get(file)

@@ -116,7 +116,7 @@ WRONG_CLASSES = {
     ("hardware", "communication"): {"communication"},
     ("environment", "communication"): {"communication"},
 }
-"""The classes that are right for a judged log; where none is listed, `environment`."""
+"""The correct classes for a judged log; `environment` if none is listed."""
 
 
 def test_real_logs_have_a_true_cause_or_an_honest_class() -> None:

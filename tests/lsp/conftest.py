@@ -23,7 +23,7 @@ async def client(lsp_client: LanguageClient) -> AsyncIterator[None]:
 
     @lsp_client.feature(types.CLIENT_REGISTER_CAPABILITY)
     def registered(params: types.RegistrationParams) -> None:
-        """Files are watched by nobody here."""
+        """Nothing watches files here."""
 
     await lsp_client.initialize_session(asked)
     yield

@@ -1,4 +1,4 @@
-"""An editor to a language server: opens and changes files, and waits for what the server says of them."""
+"""An editor to a language server: opens and changes files, and waits for the server's diagnostics."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SECONDS = 60
 
 
 class Editor:
-    """Opens and changes files, and waits for what the server says of them."""
+    """Opens and changes files, and waits for the server's diagnostics."""
 
     def __init__(self, client: LanguageClient) -> None:
         self.client, self.version = client, 0
@@ -42,7 +42,7 @@ class Editor:
         return await self.change(uri, types.TextDocumentContentChangeWholeDocument(text))
 
     async def _told(self, uri: str, send: Callable[[], None]) -> list[types.Diagnostic]:
-        """What the server says after a notification: of this file, and of this very text."""
+        """The diagnostics after a notification, for this file and this text."""
         waiting = self.client.protocol.wait_for_notification_async(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)
         send()
         told = await asyncio.wait_for(waiting, SECONDS)

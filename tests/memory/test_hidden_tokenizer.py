@@ -33,7 +33,7 @@ def without(words: list[str], names: tuple[str, ...]) -> list[str]:
 
 
 def shares(measured, monkeypatch, names, instead):
-    """Of runs whose command lacks these options: how many there are, and those whose range does not hold the peak."""
+    """For runs with these options removed from the command: their number, and those with a peak outside the range."""
     whole = preflight.check_command
 
     def check(words, **more):

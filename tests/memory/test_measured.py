@@ -34,7 +34,7 @@ def test_a_measured_run_shifts_every_estimate(tmp_path):
     report = checker.check_source(Source.read(tmp_path / "run.sh"))
     stage = report.jobs[0].memory.worst
     shown = next(term for term in stage.terms if term.name == "measured on this cluster")
-    margin = next(term for term in stage.terms if term.name == "margin of the estimate")
+    margin = next(term for term in stage.terms if term.name == "margin for the error of the estimate")
     assert shown.low == shown.high > 0
     assert stage.required - margin.high == pytest.approx(20 * GIB)
 
@@ -43,7 +43,7 @@ def test_a_measured_run_that_cannot_be_estimated_is_an_input_error(tmp_path):
     (tmp_path / "run.sh").write_text("python pretrain_gpt.py --num-layers 8\n")
     (tmp_path / "preflight.toml").write_text('[measured]\nconfig = "run.sh"\npeak-gib = 20\n')
     checker = Checker(load_settings(tmp_path / "preflight.toml"), load())
-    with pytest.raises(InputError, match="measured run cannot be estimated"):
+    with pytest.raises(InputError, match="cannot estimate the measured run"):
         checker.request(None)
 
 

@@ -94,7 +94,7 @@ def test_verdicts():
 
 
 def without(plan, **reasons):
-    """The plan with values that are not known."""
+    """The plan with unknown values."""
     for name, why in reasons.items():
         part, _, field = name.partition("__")
         plan = replace(plan, **{part: replace(getattr(plan, part), **{field: unknown(why)})})
@@ -107,7 +107,7 @@ SHARDED = {"optimizer__zero": 1, "optimizer__shards": 8}
 def test_an_unknown_vocabulary_is_counted_between_its_ends():
     plan = without(make(**SHARDED), model__vocab="no --vocab-size")
     result = estimate(plan, CLUSTER)
-    said = "the vocabulary size is not known (no --vocab-size); 1 to 262,208 counted"
+    said = "the vocabulary size is unknown (no --vocab-size); 1 to 262,208 counted"
     assert (result.verdict, result.taken) == ("at-risk", (said,))
     for vocab in (1, 32000, 262_208):
         known = estimate(make(**SHARDED, model__vocab=vocab), CLUSTER)
@@ -121,7 +121,7 @@ def test_layers_that_fit_no_card_need_no_vocabulary():
 def test_what_has_no_end_is_named_with_what_is_needed_at_the_least():
     result = estimate(without(make(**SHARDED), batch__micro="$1"), CLUSTER)
     assert result.verdict == "unknown" and not result.stages
-    assert result.unknown[0].startswith("the micro batch size is not known ($1): at least ")
+    assert result.unknown[0].startswith("the micro batch size is unknown ($1): at least ")
 
 
 UNKNOWN = ("batch__count", "layout__data", "optimizer__shards", "optimizer__zero", "recompute__mode", "optimizer__name")
@@ -241,5 +241,5 @@ def test_a_named_model_fills_what_a_run_leaves_open_and_is_assumed():
     lost = dict.fromkeys(("model__vocab", "model__heads", "model__ffn"), "$1")
     result = estimate(without(named, **lost), CLUSTER)
     assert result.worst.required == estimate(plan, CLUSTER).worst.required
-    assert result.assumed == ("Llama-2-7B is the model that a path names",)
-    assert estimate(without(plan, **lost), CLUSTER).unknown == ("the attention heads are not known ($1)",)
+    assert result.assumed == ("Llama-2-7B is the model named by a path",)
+    assert estimate(without(plan, **lost), CLUSTER).unknown == ("the attention heads are unknown ($1)",)

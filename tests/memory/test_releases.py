@@ -104,7 +104,7 @@ PRECISE = "--use-precision-aware-optimizer --use-distributed-optimizer"
     ],
 )
 def test_a_precise_optimizer_keeps_what_the_weights_lack(more, bytes_each):
-    """Of an fp32 weight, the 16 bits beside those of the bf16 weight."""
+    """The 16 bits of an fp32 weight that the bf16 weight lacks."""
     found = kept("megatron@0.19.0", f"{more} --transformer-impl transformer_engine")
     assert found["master weights"] == pytest.approx(2 * bytes_each * found["weights"] / 4)
 

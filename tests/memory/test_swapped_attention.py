@@ -89,7 +89,7 @@ def test_latent_attention_with_an_indexer_has_at_least_its_own_weights():
 
 
 def test_what_experts_give_is_gone_where_their_layers_are_recomputed():
-    """Releases that weigh the experts' outputs keep them for the backward pass, unless the MLP is made again."""
+    """Releases that weigh the experts' outputs keep them for the backward pass, unless the MLP is recomputed."""
     mixture = (
         "--num-experts",
         "8",

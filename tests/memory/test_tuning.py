@@ -40,7 +40,7 @@ def test_a_preference_pair_is_two_sequences_beside_a_frozen_model():
 def test_unpadded_samples_make_a_range_and_never_an_error_by_themselves():
     sharded = {"optimizer__zero": 1, "optimizer__shards": 8, "batch__varying": True}
     many = estimate(make(**sharded, batch__micro=8), CLUSTER)
-    assert (many.verdict, many.wide, many.taken) == ("at-risk", True, ("the length of the samples is not known",))
+    assert (many.verdict, many.wide, many.taken) == ("at-risk", True, ("the length of the samples is unknown",))
     little = estimate(make(**sharded, recompute__mode="full", recompute__method="uniform", batch__micro=2), CLUSTER)
     assert little.worst.low < 0.92 * little.worst.allocated_peak
 
@@ -100,7 +100,7 @@ def test_patterns_free_what_their_operators_made(patterns, gone):
 def test_swapped_activations_may_be_gone():
     result = estimate(make(recompute__offload=True, batch__micro=64, optimizer__zero=1, optimizer__shards=8), CLUSTER)
     assert result.verdict == "at-risk" and result.wide
-    assert result.taken == ("how much of the activations is swapped out or made again is not known",)
+    assert result.taken == ("the share of activations that is swapped out or recomputed is unknown",)
 
 
 def test_what_does_not_fit_without_a_single_token_does_not_fit():
@@ -117,12 +117,12 @@ LARGE = (
 
 @pytest.mark.parametrize(("mode", "answer", "told"), [(1, "does-not-fit", True), (2, "at-risk", False)])
 def test_what_a_search_divides_is_no_bound(mode, answer, told):
-    """auto_parallel may divide what the config's own layout leaves whole."""
+    """auto_parallel may split parts that the layout of the config leaves whole."""
     text = LARGE.format(patterns="False", mode=mode)
     report = preflight.check_text(text, world_size=8, device="910b", target="mindformers@1.5.0")
     memory = report.jobs[0].memory
     assert memory.verdict == answer
-    assert ("memory has no formula for sharding that auto_parallel finds" in memory.taken) is (mode == 2)
+    assert ("memory has no formula for sharding that auto_parallel chooses" in memory.taken) is (mode == 2)
     assert any(finding.rule == "predicted-oom" for finding in report.findings) is told
 
 

@@ -1,4 +1,5 @@
-"""Two-dimensional tensor parallelism and exchanged heads: what is between linears, one buffer, attention's output."""
+"""Two-dimensional tensor parallelism and exchanged heads: the tensors between linears, one buffer, attention's
+output."""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ def test_bytes_of_optimizers(plan, name, expected):
 
 
 def test_interleaving_keeps_its_published_share_more(plan):
-    """1 + (p - 1)/(p·m) of what plain 1F1B keeps on the first stage."""
+    """1 + (p - 1)/(p·m) times the memory that plain 1F1B keeps on the first stage."""
     p, m = 4, 2
     s = shape(plan(layout__pipeline=p, layout__stages=((4,) * p,) * m, layout__group=p, batch__count=64))
     chunks = sum(activations.in_flight(s, 0))

@@ -16,7 +16,7 @@ def environment(tmp_path: Path) -> Environment:
 
 @pytest.fixture(scope="session")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A clean copy of the working tree as a repository of one commit: what git would give to others."""
+    """A clean copy of the working tree as a repository of one commit: as git would publish it."""
     if shutil.which("git") is None or not (ROOT / ".git").exists():
         pytest.skip("needs git and a checkout")
     folder = tmp_path_factory.mktemp("checkout") / "preflight"

@@ -48,6 +48,6 @@ class Environment:
 
     @property
     def packages(self) -> set[str]:
-        """What is in site-packages: import names and their metadata."""
+        """The contents of site-packages: import names and their metadata."""
         (site,) = self.folder.glob("lib/python*/site-packages")
         return {entry.name for entry in site.iterdir()}

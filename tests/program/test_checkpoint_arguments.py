@@ -1,4 +1,4 @@
-"""Arguments that a checkpoint may set are unknown where it is asked whether a refusal is certain without it."""
+"""Arguments that a checkpoint may set are unknown when testing whether a refusal is certain without it."""
 
 from __future__ import annotations
 

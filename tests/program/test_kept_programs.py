@@ -72,7 +72,7 @@ PARSER = """
 
 
 class Call:
-    """Judges one command as a call of its own would, and counts what it reads."""
+    """Checks one command as a separate call would, and counts the files that it reads."""
 
     def __init__(self, root: Path, entry: str | None = None) -> None:
         self.root, self.entry = root, entry
@@ -206,7 +206,7 @@ def test_modules_are_looked_for_again_only_where_a_folder_changed(call: Call, mo
     monkeypatch.setattr(sources.Sources, "_find", lambda own, root, name: looked.append(name) or find(own, root, name))
     call("--width", "8")
     before = set(looked)
-    assert len(before) == 1  # where Megatron's arguments are
+    assert len(before) == 1  # the module with Megatron's arguments
     (call.root / "notes.txt").write_text("")
     call("--width", "4")
     again = set(looked) - before
@@ -219,7 +219,7 @@ def test_what_is_kept_is_of_one_machine(call: Call) -> None:
 
 
 def test_a_module_notes_again_what_is_unknown_of_it(call: Call) -> None:
-    """What a module leaves open is open for each command that uses the module, and for no other."""
+    """Unknown parts of a module are unknown for each command that uses the module, and for no other."""
     (call.root / "megatron/training/fast.py").write_text(
         "try:\n    import quick\nexcept ImportError:\n    raise ImportError('no quick')\n", encoding="utf-8"
     )
@@ -294,7 +294,7 @@ if X:
 
 
 class Ends:
-    """Something made by a call of a function of Python's own."""
+    """An object created by a built-in function of Python."""
 
     def __reduce__(self) -> tuple[object, tuple[str]]:
         return os.system, ("exit 1",)

@@ -1,4 +1,4 @@
-"""Runs of Megatron with the verdict of its real validators: the interpreter says the same."""
+"""Runs of Megatron with the verdict of its real validators: the interpreter agrees."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def labelled(release: str, file: str, count: int) -> list[dict[str, Any]]:
 
 
 def told(row: dict[str, Any], verdict: Verdict) -> str:
-    """What the interpreter says of the stages that the label ran."""
+    """The result of the interpreter for the stages that the label covers."""
     refused = [one for one in verdict.refusals if one.stage in LABELLED]
     if any(one.certain for one in refused):
         return "refuses"

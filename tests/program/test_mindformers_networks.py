@@ -88,12 +88,12 @@ class Model(nn.Cell):
 
 
 def network(root: Path, model: str, **arguments: object) -> Verdict:
-    """What the program says with this network."""
+    """The result of the program with this network."""
     return told(root, {"model": {"type": "Model", "layers": 4, **arguments}}, files={MODEL: model})
 
 
 def refusal(verdict: Verdict) -> str:
-    """The message of what is surely refused, "" where nothing is."""
+    """The message of a certain refusal, "" if there is none."""
     return verdict.refusals[-1].message if verdict.outcome == "refuses" else ""
 
 

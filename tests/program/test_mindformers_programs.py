@@ -283,7 +283,7 @@ SOUND: Mapping[str, object] = {
 def told(
     root: Path, changed: Mapping[str, object] = {}, *, world_size: int | None = 8, files: Mapping[str, str] = {}
 ) -> Verdict:
-    """What the program says of the sound configuration with some of its sections changed."""
+    """The result of the program for the valid configuration with some changed sections."""
     for name, text in {**FILES, **files}.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -458,7 +458,7 @@ def test_a_report_tells_a_refusal_of_the_source_at_its_key(tmp_path: Path) -> No
     (tree / "mindformers/trainer/trainer.py").unlink()
     left = report(8)
     assert left.undecided
-    assert "could not be read: the script that is started" in str([one.because for one in left.unknown])
+    assert "could not be read: the started script" in str([one.because for one in left.unknown])
 
 
 SECTIONS = """
@@ -563,7 +563,7 @@ class Trainer:
         for layer in self.model.layers:
             layer.shard(self.world_size)
         if self.config.training.steps == 16:
-            raise ValueError("found after layers that are not known")
+            raise ValueError("found after layers that are unknown")
 """
 LAYERS = """
 from mindspore import nn

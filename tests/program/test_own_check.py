@@ -33,8 +33,7 @@ Judge = Callable[..., list[tuple[Program, Sequence[str], dict[str, Any]]]]
 
 @pytest.fixture
 def says(monkeypatch: pytest.MonkeyPatch) -> Judge:
-    """Makes the interpreter give a verdict, and accept once a word is in the command; the list fills with what it is
-    asked."""
+    """Makes the interpreter give a verdict, and accept once a word is in the command; the list records the queries."""
 
     def give(verdict: Verdict, cure: str = "") -> list[tuple[Program, Sequence[str], dict[str, Any]]]:
         asked: list[tuple[Program, Sequence[str], dict[str, Any]]] = []
@@ -192,7 +191,7 @@ def test_the_interpreter_is_asked_with_the_words_the_environment_and_the_machine
     ((program, argv, said),) = asked
     assert program == Program("megatron", (str(tmp_path),), str(tmp_path / "pretrain_gpt.py"))
     assert argv[-2:] == ("--own-size", "2")
-    unset = {"CUDA_DEVICE_MAX_CONNECTIONS": None}  # whoever gives a command gives its environment, too
+    unset = {"CUDA_DEVICE_MAX_CONNECTIONS": None}  # the caller of a command also sets its environment
     assert (said["world_size"], said["env"]) == (16, {"A": "1", **unset})
     assert said["machine"] == Machine(versions, (9, 0), 8)
 
@@ -313,7 +312,7 @@ def test_what_the_program_warns_of_is_noted_at_the_option_it_names(tmp_path: Pat
 
 
 def test_the_script_is_looked_for_in_a_stated_program(tmp_path: Path, says: Judge) -> None:
-    """It is started where the job runs; its own options are read from it, and no other script is asked for them."""
+    """It is started on the job's machine; its own options are read from it, and from no other script."""
     asked = says(Verdict("refuses", (Refusal(Place(ARGUMENTS, 1, 1), "argparse", "unrecognized arguments: --late 3"),)))
     write(tmp_path, {**TREE, "examples/own/train.py": "", "other.py": "parser.add_argument('--late')\n"})
     words = [*SIZES.split(), "--late", "3"]

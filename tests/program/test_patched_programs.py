@@ -1,4 +1,4 @@
-"""A trainer whose features add options, replace and wrap functions of another before its parser runs."""
+"""A trainer whose features add options, replace and wrap functions of another program before its parser runs."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def judged(root: Path, *argv: str) -> Verdict:
     def run() -> Verdict:
         session = Session(Program("mindspeed", (str(root),)), Machine(), Budget())
         session.strict = True
-        session.judge(["--wide"], {}, 8)  # what one command patches is gone for the next
+        session.judge(["--wide"], {}, 8)  # patches of one command do not affect the next
         return session.judge(argv, {}, 8)
 
     verdict: Verdict = in_thread(run)

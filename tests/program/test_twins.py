@@ -1,4 +1,4 @@
-"""Functions known by their text give what walking them gives; any other text is walked."""
+"""Functions recognised by their text give the same result as interpreting them; any other text is interpreted."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_ranks_of_groups(given: tuple[int, list[int], list[bool]], groups: list[
 @pytest.mark.parametrize(
     "given",
     [
-        (8, [2, 3], [True, False]),  # its assertion would say so
+        (8, [2, 3], [True, False]),  # its assertion would fail
         (8, [2, 4], [True]),
         (8, [2, 4], [1, 0]),
         (0, [0], [True]),
@@ -172,7 +172,7 @@ LOOPS = {
         f"kw = {{}}\n{COPY}Sizes(**kw)".replace("kw", "found").replace(" f ", " one ").replace("f.name", "one.name"),
     ),
     "over some of the fields": (True, f"kw = {{}}\n{COPY}Sizes(**kw)".replace("(Sizes):", "(Sizes)[:2]:")),
-    "on a path that is not known": (
+    "on a path that is unknown": (
         True,
         f"import os\nkw = {{}}\nif os.nice(1):\n    {COPY.replace(chr(10), chr(10) + '    ')}"
         "\nassert not kw or args.width == 8",

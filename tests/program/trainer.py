@@ -51,7 +51,7 @@ def write_tree(
     config: str = "pass",
     files: Mapping[str, str] | None = None,
 ) -> Path:
-    """A tree whose validate_args has this body."""
+    """A tree with this body of validate_args."""
     body = ARGUMENTS.format(
         head=textwrap.dedent(head),
         parser=textwrap.indent(textwrap.dedent(parser), "    "),
@@ -80,7 +80,7 @@ def judged(
     budget: Budget = Budget(),
     entry: str | None = None,
 ) -> Verdict:
-    """What the tree says; an error of the interpreter itself is raised."""
+    """The result of the tree; an error of the interpreter itself is raised."""
 
     def run() -> Verdict:
         script = str(root / entry) if entry else None

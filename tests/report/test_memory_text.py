@@ -39,7 +39,7 @@ def test_every_verdict_says_what_is_needed_of_what_there_is() -> None:
     )
     large = answer(job(micro=16))
     assert large.startswith("does-not-fit: at least ") and large.endswith(" GiB too much")
-    assert answer(job("$1")).startswith("memory is unknown: the micro batch size is not known ($1)")
+    assert answer(job("$1")).startswith("memory is unknown: the micro batch size is unknown ($1)")
 
 
 def test_a_run_that_is_refused_gets_no_verdict() -> None:
@@ -57,7 +57,7 @@ def test_sizes_that_replace_typed_ones_give_no_verdict(real_cli: Cli, tmp_path: 
         shown = real_cli(command, str(script), *options).out
         assert "no verdict: the run is refused (device-count" in shown and "fits" not in shown
     unasked = real_cli("memory", str(script), *options, "--select", "unknown-flag").out
-    assert "\n  no verdict: 32 devices instead of 30, which the layout does not divide\n" in unasked
+    assert "\n  no verdict: 32 devices instead of 30, which is not a multiple of the layout\n" in unasked
     told = json.loads(real_cli("memory", str(script), *options, "--output-format", "json").out)["runs"][0]
     assert told["verdict"] == "unknown" and "refused" in told["unknown"][-1]
 
@@ -86,7 +86,7 @@ def test_what_is_counted_and_assumed_is_said(tmp_path: Path) -> None:
     script = tmp_path / "run.sh"
     script.write_text(SCRIPT.format(micro=2).replace("--vocab-size 32000", "--own-option 1").replace("_gpt", "_own"))
     text = memory_text(preflight.check(script, device="h100", target="megatron@0.20.0").jobs[0])
-    assert "\n    assumed: no options are added: the entry script defines additional options" in text
+    assert "\n    assumed: no options are added by the entry script defines additional options" in text
 
 
 def test_what_has_no_formula_is_said_as_such() -> None:

@@ -1,6 +1,6 @@
 """Ways to start a launch in a shell: which are read as a run, which are no run, and which are not seen.
 
-@L stands for a launch, @E for its entry and what follows, @O for its options alone.
+@L is a launch, @E its entry and the words after it, @O only its options.
 """
 
 from __future__ import annotations

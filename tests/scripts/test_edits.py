@@ -95,11 +95,11 @@ REFUSED = {
     "a value with blanks in an unquoted group": (
         'A="--name x"\ntorchrun t.py $A\n',
         Edit("set", ("--name",), "a b"),
-        "fall apart",
+        "split into words",
     ),
     "a computed value": ("torchrun t.py --n $((2*3))\n", Edit("set", ("--n",), 4), "composed of other values"),
     "an unknown value": ("torchrun t.py --n $N\n", Edit("set", ("--n",), 4), "composed of other values"),
-    "a flag that is not there": ("torchrun t.py --n 1\n", Edit("remove", ("--m",)), "not there"),
+    "a flag that is not there": ("torchrun t.py --n 1\n", Edit("remove", ("--m",)), "is missing"),
     "a flag of one branch": (
         'if x; then A="--n 1"; fi\ntorchrun t.py $A --m\n',
         Edit("remove", ("--n",)),

@@ -1,4 +1,4 @@
-"""Variables that a script uses only where they are set, those that a platform sets, and those that no process reads."""
+"""Variables that a script uses only if they are set, those that a platform sets, and those that no process reads."""
 
 from __future__ import annotations
 

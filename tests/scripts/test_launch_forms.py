@@ -25,7 +25,7 @@ SIZES = (
     "--num-layers 4 --hidden-size 64 --num-attention-heads 3 --seq-length 64 --max-position-embeddings 64 "
     "--micro-batch-size 1 --lr 1e-4 --train-iters 1"
 )
-"""What Megatron refuses on any number of devices: 64 is not a multiple of 3."""
+"""Options that Megatron refuses on any number of devices: 64 is not a multiple of 3."""
 PATIENT = Policies(20.0, advice=0.0)
 
 
@@ -112,4 +112,4 @@ def test_a_text_that_nothing_runs_is_no_run(form: str) -> None:
 def test_what_is_not_seen_is_named(form: str) -> None:
     assert judge(Submission(filled(form).encode()), load(), PATIENT).word == "unknown"
     page = (Path(__file__).parents[2] / "docs/gate.md").read_text(encoding="utf-8")
-    assert UNSEEN[form] in page.partition("### What it does not see")[2].replace("\n  ", " ")
+    assert UNSEEN[form] in page.partition("### What it does not cover")[2].replace("\n  ", " ")

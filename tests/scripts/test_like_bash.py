@@ -15,7 +15,7 @@ from preflight.source.text import Source
 
 
 def resolved(documents: tuple[Document, ...]) -> list[list[str | None]]:
-    """The command lines that the documents stand for; None for a word that is not known."""
+    """The command lines of the documents; None for an unknown word."""
     found = []
     for document in documents:
         launch = document.launch
@@ -27,7 +27,7 @@ def resolved(documents: tuple[Document, ...]) -> list[list[str | None]]:
 
 
 def same(found: list[str | None], real: list[str]) -> bool:
-    """Word by word; a word that is not known may be any one word."""
+    """Word by word; an unknown word may be any single word."""
     return len(found) == len(real) and all(one is None or one == other for one, other in zip(found, real, strict=True))
 
 

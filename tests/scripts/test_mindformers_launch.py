@@ -1,5 +1,4 @@
-"""Launches of run_mindformer.py: the config that is named is read,
-and what the launch puts over it points at the script."""
+"""Launches of run_mindformer.py: the named config is read, and values that the launch overrides point to the script."""
 
 from __future__ import annotations
 

@@ -30,10 +30,10 @@ REFUSED = {
     "if a; then\n  b\n": (2, "the `if` on line 1 has no `fi`"),
     "for i in 1; do\nif a; then\nb\ndone\n": (4, "this `done` comes before the `fi` of the `if` on line 2"),
     "if a\nb\nfi\n": (3, "this `fi` comes before the `then` of the `if` on line 1"),
-    "a\nfi\n": (2, "this `fi` belongs to no `if`"),
+    "a\nfi\n": (2, "this `fi` has no matching `if`"),
     "for i in 1 2\necho $i\ndone\n": (2, "unexpected `echo`: the `for` on line 1 expects `do`"),
     "case $x in\na) b ;;\n": (2, "the `case` on line 1 has no `esac`"),
-    "a;;\n": (1, "this `;;` belongs to no `case`"),
+    "a;;\n": (1, "this `;;` has no matching `case`"),
     "f() {\n  a\n": (2, "the `{` on line 1 has no `}`"),
     "(a\n": (1, "the `(` on line 1 has no `)`"),
     "x=$(a\nb\n": (2, "the `$(` on line 1 has no `)`"),
@@ -55,7 +55,7 @@ REFUSED = {
     "for ((i = 0; i < 3)); do a; done\n": (1, "takes three parts"),
     "if a; then\n  b \\\n    --c \\\nfi\nd\n": (4, "the backslash on line 3 makes this `fi` a word of the command"),
     "A=<Specify path>\nb\n": (1, "<Specify path> is not filled in"),
-    "cat <<EOF\n`\nEOF\nfi\n": (4, "this `fi` belongs to no `if`"),
+    "cat <<EOF\n`\nEOF\nfi\n": (4, "this `fi` has no matching `if`"),
 }
 ENDS_EARLY = {
     "if [[ $a == b ]; then\n  c\nfi\n": 1,

@@ -66,7 +66,7 @@ SCRIPTS = {
     "in a container": (f'docker run --gpus all -v /x:/x image bash -c "cd /x; {RUN}"\n', [EIGHT]),
     "in a container, without a shell": (f"docker run --gpus all image {RUN}\n", [EIGHT]),
     "in a container of a job step": (f'srun -N1 docker exec c bash -c "{RUN}"\n', [EIGHT]),
-    "a python whose folder is not known, behind srun": (
+    "a python whose folder is unknown, behind srun": (
         (
             'LAUNCH="$1/bin/python -m torch.distributed.run --nnodes=2 --nproc-per-node=8"\n'
             'srun -n 2 bash -c "$LAUNCH $1/pretrain_gpt.py --a 1"\n'
@@ -104,7 +104,7 @@ SCRIPTS = {
         "export WORLD_SIZE=4\npython pretrain_gpt.py --a 1\n",
         [("python", "pretrain_gpt.py", ["--a", "1"], [4])],
     ),
-    "python with a world that is not known": (
+    "python with a world that is unknown": (
         "export WORLD_SIZE=$SLURM_NTASKS RANK=$SLURM_PROCID\npython pretrain_gpt.py --a 1\n",
         [("python", "pretrain_gpt.py", ["--a", "1"], ["$SLURM_NTASKS"])],
     ),

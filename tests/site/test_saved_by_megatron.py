@@ -1,5 +1,5 @@
-"""Checkpoints that the real library has written, at four releases: read whole, cut off, and compared with runs whose
-loading by the real `load_checkpoint` is recorded. `README.md` says how both were made."""
+"""Checkpoints that the real library has written, at four releases: complete, truncated, and compared with runs for
+which loading by the real `load_checkpoint` was recorded. `README.md` describes how both were created."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@
 
 CHECKOUT is a tree of Megatron-LM at the release's tag; torch for CPU, numpy, pyyaml, psutil, regex, six, packaging and
 einops are needed. RUNS.json is a list of {"do": "save" or "load", "folder": …, "words": [options]}, OUT.json gets the
-same with "died", "" for a run that saved or loaded. Tests do not need this program: they read what it has written.
+same with "died", "" for a run that saved or loaded. Tests do not need this program: they read its output.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Absent(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def on_the_cpu(torch: Any) -> None:
-    """Stand-ins for what needs a device."""
+    """Stand-ins for code that needs a device."""
     cuda = torch.cuda
     for name in ("set_device", "synchronize", "manual_seed", "set_rng_state"):
         setattr(cuda, name, lambda *a, **k: None)
@@ -85,7 +85,7 @@ def _placed(make: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def prepare(torch: Any, release: str) -> None:
-    """One process, its groups, and what a release of torch has renamed since."""
+    """One process, its groups, and names that newer releases of torch have changed."""
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=os.environ.get("MASTER_PORT", "29611"))
     torch.distributed.init_process_group("gloo", rank=0, world_size=1)
     import megatron.core.utils as core_utils

@@ -54,7 +54,7 @@ GRES = "NodeName=gpu[01-02] Name=gpu Type=h100 File={dir}/fakegpu/gpu[0-7]\nNode
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of loopback that nobody listens on, below those that the system gives to outgoing connections.
+    """Ports of loopback without a listener, below those that the system gives to outgoing connections.
 
     Two clusters may start at once, in two processes of the tests: each takes ports by its own process number.
     """

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.integration
 MESSAGE_TIMEOUT = 10
 MEMORY = 1024  # MiB, MemoryMax of the unit in docs/gate.md
 LATENCY = 1.0  # of sinfo, as docs/gate.md has it
-QUIET = 0.2  # the same where nothing is checked and nothing else runs
+QUIET = 0.2  # the same without checks and without other processes
 EMPTY = (
     "function slurm_job_submit(a, b, c) return slurm.SUCCESS end\n"
     "function slurm_job_modify(a, b, c, d) return slurm.SUCCESS end\nreturn slurm.SUCCESS\n"
@@ -48,7 +48,7 @@ def until_refused(slurm: Slurm) -> int:
 
 @pytest.fixture(scope="module")
 def usual(slurm: Slurm) -> Storm:
-    """The same submissions where nothing is checked."""
+    """The same submissions without checks."""
     path = slurm.folder / "job_submit.lua"
     installed = path.read_text()
     slurm.settle()  # not in the second in which it was installed
@@ -62,11 +62,12 @@ def usual(slurm: Slurm) -> Storm:
 
 
 def under_attack(slurm: Slurm, first: int) -> tuple[Storm, int, bytes]:
-    """A storm on a checker that has just started: what became of it, submissions after it, the checker's log."""
+    """A burst of submissions to a checker that has just started: their results, later submissions, the checker's
+    log."""
     clear(slurm)
     slurm.start_checker()
     storm = raise_storm(slurm, [hostile_script(first + i) for i in range(100)], INNOCENT)
-    more = until_refused(slurm)  # the last one carries what is still to be audited
+    more = until_refused(slurm)  # the last one carries the remaining audit entries
     assert slurm.checker is not None and slurm.checker.stderr is not None
     log = slurm.checker.stderr
     slurm.stop_checker()
@@ -242,7 +243,7 @@ def test_options_from_the_environment_count(gated: Slurm) -> None:
 
 
 def test_what_the_page_calls_unseen_is_unseen(gated: Slurm) -> None:
-    """docs/gate.md lists these; a site that reads them here knows what the gate does not stop."""
+    """docs/gate.md lists these; a site that reads them knows what the gate cannot stop."""
     inner = gated.folder / "inner.sh"
     inner.write_text(BAD)
     python = "#!/usr/bin/env python3\nimport os\nos.system('torchrun pretrain_gpt.py --tensor-model-parallel-size 3')\n"

@@ -22,7 +22,8 @@ FITS_TWO = GOOD.replace("--nnodes 2", "--nnodes $SLURM_NNODES").replace("TP=4", 
 def test_a_change_of_a_waiting_jobs_devices_is_judged_like_a_submission(gated):
     job = queued(gated, FITS_TWO)
     ran = gated.run("scontrol", "update", f"jobid={job}", "numnodes=1-1")
-    told = ran.stderr + (gated.folder / "log/slurmctld.log").read_text()  # before Slurm 23.02 only the log says why
+    # before Slurm 23.02 only the log has the reason
+    told = ran.stderr + (gated.folder / "log/slurmctld.log").read_text()
     assert ran.returncode != 0 and "8 devices are not a multiple of tensor 16" in " ".join(told.split()), told
     assert 'scontrol update ... comment="preflight-override=WHY"' in told
     assert "NumNodes=2" in gated.run("scontrol", "show", "job", job).stdout

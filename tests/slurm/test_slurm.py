@@ -99,7 +99,7 @@ def test_rules_that_no_override_lifts(slurm):
     slurm.start_checker("--final", "device-count")
     try:
         ran = slurm.sbatch(BAD, "--comment=preflight-override=please")
-        assert ran.returncode == 1 and "no override lifts this" in ran.stderr
+        assert ran.returncode == 1 and "this cannot be overridden" in ran.stderr
     finally:
         slurm.stop_checker()
 

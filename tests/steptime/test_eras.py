@@ -1,4 +1,4 @@
-"""The software of a run's time: its container, where one is stated, decides; where none is, the range covers them."""
+"""The software eras of a run: a stated container selects one; otherwise the range covers all of them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_settings_state_the_software_and_without_it_the_range_covers_its_eras(tm
     late = shown(real_cli)
     assert early["seconds"] / unknown["seconds"] == pytest.approx(1.24, abs=0.05)
     assert late["seconds"] == unknown["seconds"] and late["high"] < unknown["high"]
-    assert any("software of its container" in words for words in early["assumed"])
+    assert any("software of the container" in words for words in early["assumed"])
     assert "software under [cluster]" in unknown["because"] and "software" not in late["because"]
     assert unknown["high"] / unknown["seconds"] == pytest.approx(early["high"] / unknown["seconds"])
 

@@ -33,7 +33,7 @@ def test_rows_that_no_constant_was_fitted_on(benchmark: ModuleType) -> None:
     assert statistics.mean(map(abs, errors["unseen-dense"])) <= DENSE
     assert statistics.mean(map(abs, errors["unseen-moe"])) <= ROUTED
     assert len(errors["unseen-dense"]) >= 30 and len(errors["unseen-moe"]) >= 60
-    # what the recipes add to the tables, above all CUDA graphs, explains a third of the error
+    # options of the recipes that the tables omit, mainly CUDA graphs, explain a third of the error
     assert statistics.mean(map(abs, errors["unseen-moe-bare"])) >= 1.4 * statistics.mean(map(abs, errors["unseen-moe"]))
 
 

@@ -32,14 +32,14 @@ READ = (
 )
 FRAMEWORKS = ("megatron", "mindspeed", "mindspeed-llm")
 HARMLESS = (Path(__file__).parent / "harmless_options.txt").read_text(encoding="utf-8").split()
-"""Words that options begin with which a step of training takes no other time for, or as good as none."""
+"""First words of options that do not, or hardly, affect the time of a training step."""
 
 
 LAUNCH = f"posttrain_gpt.py {SMALL} --micro-batch-size 1 --global-batch-size 64 --use-mcore-models"
 
 
 def options(framework: str) -> set[str]:
-    """What the options of every described release are called in a program."""
+    """The names of the options of every described release in a program."""
     table = schemas.read(f"{framework}/options")["options"]
     return {period[2][0] for periods in table.values() for period in periods if period[2]}
 
@@ -79,7 +79,7 @@ def test_every_feature_has_a_factor_that_holds_the_estimate():
     [
         (("--sft",), "several samples in one sequence", "low"),
         (("--optimizer-cpu-offload", "--optimizer-offload-fraction", "0.5"), "optimizer states with the host", "high"),
-        (("--rerun-mode", "validate_results"), "computed again", "high"),
+        (("--rerun-mode", "validate_results"), "recomputed for comparison", "high"),
         (("--deterministic-mode",), "deterministic", "high"),
         (("--no-bias-swiglu-fusion",), "not fused", "high"),
         (("--save", "x", "--save-interval", "10"), "checkpoints at short intervals", "high"),

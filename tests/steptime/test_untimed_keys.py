@@ -23,9 +23,9 @@ SECTIONS = (
     " TrainingConfig RecomputeConfig OptimizerConfig optimizer general_config monitor_config MonitorConfig"
     " TransformerConfig MLATransformerConfig MFModelConfig LlamaConfig"
 ).split()
-"""Sections of a config, and classes of models, that say how a run trains."""
+"""Sections of a config, and classes of models, that determine how a run trains."""
 HARMLESS = (Path(__file__).parent / "harmless_keys.txt").read_text(encoding="utf-8").split()
-"""Keys that a step takes no other time for, or that every published row has alike."""
+"""Keys that do not affect the time of a step, or that are equal in every published row."""
 OF_DATA = {"eod_reset"}
 """Keys of a dataset's loader, which no table has."""
 

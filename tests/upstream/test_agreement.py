@@ -1,4 +1,4 @@
-"""Labelled runs of a tree, beside what preflight reads in its source."""
+"""Labelled runs of a tree, next to the values that preflight reads in its source."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ ROWS: list[tuple[list[str], bool, str]] = [
 
 
 def lines(folder: Path, rows: list[tuple[list[str], bool, str]], known: bool = True) -> list[str]:
-    """What is printed of these runs of a tree that is there."""
+    """The output for these runs of an available tree."""
     write_tree(folder / "0.16.0", VALIDATE, files=FILES)
     labels = folder / "labels.jsonl"
     made: list[dict[str, Any]] = [

@@ -87,7 +87,7 @@ def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Behaviour:
 
 
 def evidence(folder: Path) -> dict[str, Any]:
-    """Each rule at the statement of its own release that says its words."""
+    """Each rule at the statement of its release with its words."""
     found: dict[str, Any] = {"commits": NAMES, "files": [FILE], "functions": [FUNCTION], "sites": {}, "rules": {}}
     where = {"toy/uneven": ("2.0", "heads"), "toy/empty": ("2.0", "0"), "toy/only-eight": ("4.0", "8")}
     where["toy/fast"] = ("3.0", "fast")

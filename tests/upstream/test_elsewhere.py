@@ -1,4 +1,4 @@
-"""What a description changes at other releases, and what it may."""
+"""The changes of a description at other releases, and the allowed ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A check through the releases: at another line, in another file, reworded, gone and back."""
+"""A check through the releases: at another line, in another file, reworded, removed and restored."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def ids(lines: list[Line], number: int) -> dict[tuple[str, int, str], str]:
 def again(
     before: list[Line], numbers: list[int | None], *texts: str, files: tuple[str, ...] = ("arguments.py",) * 3
 ) -> list[Line]:
-    """The lines once more, with releases in between; numbers: what a release was before, None for a new one."""
+    """The lines once more, with releases in between; numbers: the former number of a release, None for a new one."""
     known = [ids(before, number) if number is not None else {} for number in numbers]
     return followed([sites(name, text, NO_CALLS) for name, text in zip(files, texts, strict=True)], known)
 

@@ -1,4 +1,4 @@
-"""Runs of forks: what a fork does not know is left out of what the nearest release accepts."""
+"""Runs of forks: options that a fork does not know are removed from the runs that the nearest release accepts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files of front ends beside what their repositories give."""
+"""The files of front ends compared with their repositories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is new of programs that start a framework: which releases are, and what the report says of them."""
+"""New releases of programs that start a framework, and the report about them."""
 
 from __future__ import annotations
 

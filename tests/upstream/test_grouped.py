@@ -1,4 +1,4 @@
-"""Checks that are decided together: by their place, and by what the machine sees of them in each release."""
+"""Checks that are decided together: by their place, and by the automatic analysis of each release."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""holds.json says of Megatron what its programs say, for some rules in one release. Needs a checkout of Megatron-LM."""
+"""holds.json agrees with Megatron's programs, for some rules in one release. Needs a checkout of Megatron-LM."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from upstream.repositories import VARIABLE, Repositories
 FOLDER = Path(__file__).parents[2] / "schemas" / "megatron"
 RELEASES = ("0.9.0", "0.16.0")
 EVERY = 25
-"""One rule of so many is asked about."""
+"""One of this number of rules is queried."""
 
 
 def test_a_rule_holds_where_the_program_refuses_its_example(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""The tables of upstream's messages: what is read of a file, and that a log leads back to it."""
+"""The tables of upstream's messages: reading them from a file, and finding them from a log."""
 
 from __future__ import annotations
 

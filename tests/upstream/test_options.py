@@ -1,4 +1,4 @@
-"""Options: a parser as rows, rows as intervals, a framework that parses over packages that are not there."""
+"""Options: a parser as rows, rows as intervals, a framework that parses over packages that are not installed."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def add_megatron_arguments(parser):
 
 
 def parsed(folder: Path, text: str) -> dict[str, Any]:
-    """What the parser of a release prints."""
+    """The output of a release's parser."""
     pytest.importorskip("packaging")
     package = folder / "megatron" / "training"
     package.mkdir(parents=True)

@@ -1,4 +1,5 @@
-"""What is written is what the repositories give: one release again, byte by byte. Needs a checkout of Megatron-LM."""
+"""The files equal those generated from the repositories: one release is regenerated and compared byte by byte. Needs a
+checkout of Megatron-LM."""
 
 from __future__ import annotations
 

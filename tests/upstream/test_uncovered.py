@@ -1,4 +1,4 @@
-"""Refusals that no rule tells, on a made-up release whose options are Megatron's."""
+"""Refusals without a rule, on an artificial release with Megatron's options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files below schemas/ that the tools write: whole, consistent, equal to what others read of the same releases."""
+"""The files below schemas/ that the tools write: whole, consistent, equal to other readings of the same releases."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_a_check_that_other_rules_repeat_is_repeated_in_each_of_its_releases(fra
 
 
 def test_every_rule_of_a_framework_has_evidence_or_a_decision() -> None:
-    """A rule that is about a framework names a check of it, or somebody says why not; a known defect has none."""
+    """A rule that is about a framework names a check of it, or has a stated reason; a known defect has none."""
     known = {rule for framework in FRAMEWORKS for rule in read(framework, "evidence")["rules"]}
     decided = {rule for framework in FRAMEWORKS for rule in read(framework, "decisions")["rules"]}
     rules = (rule for rule in all_rules() if not isinstance(rule, Defect))
@@ -164,8 +164,8 @@ def test_an_option_is_there_from_its_first_release_to_its_last() -> None:
 
 @pytest.mark.parametrize("framework", ["megatron", "mindspeed", "mindspeed-llm", "mindformers"])
 def test_every_check_of_a_described_release_is_decided(framework: str) -> None:
-    """A rule stands for it or reports it, or somebody says why none does; no rule is without a place,
-    and none contradicts where its check stands."""
+    """A rule covers or reports it, or there is a stated reason; every rule has a location, and none contradicts the
+    location of its check."""
     decisions = read(framework, "decisions")
     assert {name: found for name, found in decisions.items() if name.startswith("open ") and found} == {}
 

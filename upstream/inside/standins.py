@@ -38,7 +38,7 @@ class _Type(type(typing.Protocol)):  # type: ignore[misc]
     """The class of stand-in classes, which mix with protocols: an attribute that is missing is a stand-in."""
 
     def __getattr__(cls, name: str) -> Any:
-        if name.startswith("__") or name == "_is_protocol":  # which typing asks for
+        if name.startswith("__") or name == "_is_protocol":  # required by typing
             raise AttributeError(name)
         return Standin(f"{cls.__name__}.{name}")
 

@@ -21,7 +21,7 @@ DERIVED = frozenset(
         "hierarchical_context_parallel_product",  # None when no sizes are given
         "rank_order_pp_last",  # False with --use-tp-pp-dp-mapping
         # pipeline split
-        "pipeline_num_layers",  # layers, plus one each for embedding and loss where they are counted
+        "pipeline_num_layers",  # layers, plus one each for embedding and loss if they are counted
         "layout_num_stages",  # of --pipeline-model-parallel-layout
         "layout_num_layers",
         "layout_num_mtp",
@@ -57,7 +57,7 @@ DERIVED = frozenset(
         "entry_is_shipped",  # releases contain the entry script, with the options that it adds there
         "entry_trains",
         "target_is_stated",
-        "core_release",  # of Megatron-LM, even of a release that is not described
+        "core_release",  # of Megatron-LM, even for an undescribed release
         "adam_in_place",  # MindSpeed's Adam is known to update in place
         "entry",  # name of the entry script, "" when there is none
     }

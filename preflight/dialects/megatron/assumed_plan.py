@@ -20,7 +20,7 @@ from preflight.source.record import replace
 
 FROZEN = "--freeze-LM"
 REPAIRS = 3
-"""A run with this many corrections counts as a different run."""
+"""With this many corrections, a run counts as a different one."""
 
 
 class Words(Protocol):
@@ -43,13 +43,13 @@ class Words(Protocol):
 def suppose(words: Words, writer: Puts) -> Supposed | None:
     """The run with assumed values for what it leaves open; None if nothing is open."""
     lost, typed, world = words.lost, dict(words.parsed.written), words.cluster.count
-    reasons = [*([f"no options are added: {lost}"] if lost else []), *words.reasons]
+    reasons = [*([f"no options are added by {lost}"] if lost else []), *words.reasons]
     if (given := typed.get("use_checkpoint_args")) is not None and given.raw is not False:
         reasons.append("the checkpoint of --use-checkpoint-args has the sizes that are typed")
     for name, value in words.parsed.written.items():
         if value.setting is not None and value.setting.maybe and not value.known:
             typed[name] = value._replace(raw=value.setting.value, origin=Origin.ASSUMED)
-            reasons.append(f"{value.setting.key[-1]} is taken as on the branch of the condition that sets it")
+            reasons.append(f"{value.setting.key[-1]} has the value from the branch that sets it")
     run, replaced = words.again(typed, world), list[str]()
     for _ in range(REPAIRS):
         found = _devices(run) or _layers(run, typed)
@@ -96,7 +96,7 @@ def _devices(run: Run) -> Found:
     count = -(-world.raw // least) * least
     if count == world.raw:
         return None
-    reason = f"{count} devices instead of {world.raw}, which the layout does not divide"
+    reason = f"{count} devices instead of {world.raw}, which is not a multiple of the layout"
     return reason, None, Value(count, Origin.ASSUMED, note=reason)
 
 
@@ -114,5 +114,5 @@ def _layers(run: Run, typed: Mapping[str, Value]) -> Found:
     if not isinstance(layers, int) or not isinstance(stages, int) or stages < 1 or not layers % stages:
         return None
     count = -(-layers // stages) * stages
-    reason = f"{count} layers instead of {layers}, which {stages} stages do not divide"
+    reason = f"{count} layers instead of {layers}, which are not divisible by {stages} stages"
     return reason, {**typed, "num_layers": Value(count, Origin.ASSUMED, note=reason)}, None

@@ -108,7 +108,7 @@ def schedule(run: Run) -> None:
     elif run.value("entry_trains").raw is False:
         return
     else:
-        raise NotKnown("neither train iterations nor samples are given")
+        raise NotKnown("neither training iterations nor samples are given")
     if run.lr_warmup_fraction is not None:
         warmup = run.lr_warmup_fraction * decay
     run.derive("lr_decay_steps", decay, "in samples", of=of)

@@ -76,7 +76,8 @@ def identified(document: Document, typed: Mapping[str, str | None], surroundings
 
 
 def _starts_plainly(document: Document, checkout: Checkout) -> bool:
-    """Whether the entry script is in a checkout that contains Megatron-LM, and imports nothing that is built on it."""
+    """Whether the entry script is in a checkout that contains Megatron-LM, and imports no framework that is built on
+    it."""
     if checkout.package(PLAIN) is None:
         return False
     text = next((text for name in _entries(document, checkout) if (text := checkout.files.text(name))), "")
@@ -100,7 +101,8 @@ def _entries(document: Document, checkout: Checkout) -> Iterator[str]:
 
 
 def _named(document: Document, typed: Mapping[str, str | None]) -> Identity | None:
-    """The release that a document names; not Megatron-LM's alone for a run with options of what is built on it."""
+    """The release that a document names; not a release of plain Megatron-LM if the run has options of a framework built
+    on it."""
     found = named_in_text(document, FAMILY)
     on_top = found is not None and found.target.framework == "megatron" and any(map(is_telling, typed))
     return None if on_top else found
@@ -125,7 +127,7 @@ def _is_another(
     document: Document, typed: Mapping[str, str | None], checkout: Checkout, surroundings: Surroundings
 ) -> bool:
     """Whether a launch whose path points elsewhere runs other code than this checkout. Options that no release has
-    decide, by whether the checkout has them; otherwise the name of the folder does.
+    decide, depending on whether the checkout has them; otherwise the name of the folder decides.
     """
     around = surroundings.around
     where = around.located(document) if around is not None and not surroundings.request.program else None
@@ -217,7 +219,9 @@ def _bounded(
     releases = possible_releases(target, typed)
     if found is not None and found.target.version in releases:
         releases = (found.target.version,)
-    evidence = found.evidence if found is not None and found.target.version else ""  # otherwise only of the framework
+    evidence = (
+        found.evidence if found is not None and found.target.version else ""
+    )  # otherwise only the framework is certain
     lacks = lacking(found.target) if found is not None else frozenset[str]()
     stack, named = stack_of(target.framework), undescribed(found)
     told = begun._replace(releases=releases, stack=stack, evidence=evidence, lacks=lacks, named=named)
@@ -247,7 +251,7 @@ def _of_an_older_release(typed: Mapping[str, str | None]) -> str:
     gone = tuple(option for option in GONE if option in typed)
     if len(gone) < 2 or any(option in typed for new in GONE.values() for option in new):
         return ""
-    return Message("with {options:and} the release is one before those that are described", options=gone[:2])
+    return Message("the options {options:and} belong to a release older than the described ones", options=gone[:2])
 
 
 def _other_names(run: Run, found: Identity) -> dict[str, str]:

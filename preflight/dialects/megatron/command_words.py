@@ -213,7 +213,7 @@ def _values(text: str, span: Span, plain: bool, old_runner: bool) -> Iterator[Wo
 def split_by_old_runners(tree: Node) -> dict[int, str]:
     """Options of a test with several values in one text: older runners split them into words."""
     node = tree.get(MODEL_ARGS)
-    because = "releases of the test runner before 0.13 make several words of it"
+    because = "releases of the test runner before 0.13 split it into several words"
     spaced = [
         entry
         for entry in (node.entries if node is not None else ())

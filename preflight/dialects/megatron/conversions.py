@@ -56,7 +56,7 @@ YES, NO = ("yes", "true", "t", "y", "1"), ("no", "false", "f", "n", "0")
 WORDS = {
     "int": "a whole number",
     "float": "a number",
-    "ints": "whole numbers with commas",
+    "ints": "whole numbers separated by commas",
     "truth": "true or false",
     "yesno": "true or false",
     "json": "JSON",

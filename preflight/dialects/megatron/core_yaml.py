@@ -39,7 +39,7 @@ PARALLEL = frozenset(
 def clipped(run: Run) -> None:
     """Tensor and pipeline sizes are limited to the number of ranks."""
     world, tensor, pipe = run.world_size, run.tensor_model_parallel_size, run.pipeline_model_parallel_size
-    run.switch("tensor_model_parallel_size", min(tensor, world), f"there are {world} ranks", f"{PLACE}:58")
+    run.switch("tensor_model_parallel_size", min(tensor, world), f"the run has {world} ranks", f"{PLACE}:58")
     run.switch(
         "pipeline_model_parallel_size",
         min(pipe, world // min(tensor, world)),
@@ -60,7 +60,7 @@ def fields(run: Run) -> None:
 
 @derives("sequence_parallel")
 def sequence_parallel(run: Run) -> None:
-    """On a single rank there is nothing to split."""
+    """With a single rank there is nothing to split."""
     if run.tensor_model_parallel_size == 1:
         run.switch("sequence_parallel", False, "tensor parallel is 1", f"{PLACE}:328")
 
@@ -69,7 +69,7 @@ def sequence_parallel(run: Run) -> None:
 def wide_gradients(run: Run) -> None:
     """bf16 gradients are always accumulated in fp32."""
     if run.bf16:
-        run.derive("accumulate_allreduce_grads_in_fp32", True, "bf16 gradients add up in fp32")
+        run.derive("accumulate_allreduce_grads_in_fp32", True, "bf16 gradients are accumulated in fp32")
 
 
 STEPS = (
@@ -92,7 +92,7 @@ def read_core_yaml(
     target: Target,
     environment: Mapping[str, Value],
 ) -> Reading:
-    """A run with all arguments in a YAML file."""
+    """A run with all its arguments in a YAML file."""
     assert document.tree is not None
     version = target.version or "0.20.0"
     written: dict[str, Value] = {}

@@ -163,7 +163,7 @@ def _spelled(document: Document, surroundings: Surroundings) -> Spelled:
 
 
 def _patch(target: Target, identity: Identity | None, surroundings: Surroundings) -> Target | None:
-    """The patch release of a target that is requested or installed; None if there is none."""
+    """The requested or installed patch release of a target; None if there is none."""
     asked = surroundings.request.target or (identity.target if identity is not None else None)
     of_it = asked is not None and asked.framework == target.framework and patch(asked).get("of") == target.version
     return asked if of_it else None

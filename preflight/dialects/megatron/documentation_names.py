@@ -17,7 +17,7 @@ _WORDS = {
     "expert_model_size": "expert tensor x expert x pipeline parallel size",
     "expert_data_parallel_size": "the data-parallel size of the experts",
     "virtual_pipeline_model_parallel_size": "the number of virtual stages of a pipeline rank",
-    "pipeline_num_layers": "the number of layers to spread over the stages",
+    "pipeline_num_layers": "the number of layers to distribute over the stages",
     "layout_num_stages": "the number of stages in `--pipeline-model-parallel-layout`",
     "num_microbatches": "the number of micro-batches",
     "device_architecture": "the GPU architecture (7 Volta, 8 Ampere, 9 Hopper, 10 Blackwell)",
@@ -26,7 +26,7 @@ _WORDS = {
     "lr_warmup_steps": "the length of the learning-rate warm-up",
     "lr_wsd_decay_steps": "the length of the WSD decay",
     "moe_layer_pattern": "the pattern of expert layers",
-    "mtp_position_embedding_type": "the position embedding that the check of multi-token prediction sees",
+    "mtp_position_embedding_type": "the position embedding that the multi-token prediction check reads",
     "params_dtype": "the type of the parameters",
     "hybrid_num_segments": "the number of segments of the hybrid layer pattern",
 }
@@ -56,7 +56,7 @@ def _flags() -> dict[str, Flag]:
         for flag in table(framework, version).options.values():
             kept = found.setdefault(flag.dest, flag)
             if flag.option == f"--{flag.dest.replace('_', '-')}" != kept.option:
-                found[flag.dest] = flag  # of several options, the one named after the destination
+                found[flag.dest] = flag  # if there are several options, the one named after the destination
     return found
 
 

@@ -34,10 +34,10 @@ TELLING = frozenset(
 """Options that distinguish a launch of this family from others."""
 
 MOST_OTHERS = 4
-"""For a script identified only by its name: the maximum number of other options per distinctive one."""
+"""The maximum number of other options per distinctive one, for a script that is identified only by its name."""
 
 UNKNOWN_ENTRY = "$"
-"""The beginning of an entry name that only the caller knows."""
+"""The beginning of an entry script's name that only the caller knows."""
 
 OTHER_PARSERS = lazy_pattern(
     r"(train_fsdp2|evaluation|inference|rlhf_gpt|convert_ckpt\w*|checkpoint|preprocess_\w*|merge_\w*|split_\w*|convert|"

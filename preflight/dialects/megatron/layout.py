@@ -141,7 +141,7 @@ def former_sizes(run: Run) -> None:
     for name, former in FORMER.items():
         given = run.written.get(former)
         if given is not None and name not in run.written and isinstance(given.raw, int):
-            run.derive(name, given.raw, "as the releases before had it", of=former)
+            run.derive(name, given.raw, "as in the releases before", of=former)
 
 
 STEPS = (
@@ -266,7 +266,7 @@ def _ends(stages: tuple[int, ...] | None) -> dict[str, object]:
 
 def _recompute(arguments: Arguments, sizes: Sizes) -> dict[str, object]:
     granularity = None if sizes.recompute == "none" else sizes.recompute
-    if sizes.full_layers is not None and granularity == "full":  # this many per stage, or per chunk of a stage
+    if sizes.full_layers is not None and granularity == "full":  # the number per stage, or per chunk of a stage
         count = max(sizes.full_layers) // sizes.virtual
         return {"recompute_granularity": "full", "recompute_method": "block", "recompute_num_layers": count}
     now = arguments.get("recompute_granularity")

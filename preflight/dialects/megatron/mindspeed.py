@@ -1,4 +1,4 @@
-"""What MindSpeed and MindSpeed-LLM change before and after Megatron's own validation."""
+"""Changes that MindSpeed and MindSpeed-LLM make before and after Megatron's own validation."""
 
 from __future__ import annotations
 
@@ -122,14 +122,14 @@ CHANGES = (
         "create_attention_mask_in_dataloader",
         False,
         lambda r: True,
-        "attention makes its own mask",
+        "attention creates its own mask",
         CORE + "transformer/flash_attention/generate_mask_feature.py:31",
     ),
     Change(
         "create_attention_mask_in_dataloader",
         True,
         general_mask,
-        "the mask is general",
+        "the mask is of the general type",
         LLM + "megatron_basic/training_basic.py:33",
         "mindspeed-llm",
         ">=26",
@@ -198,7 +198,7 @@ CHANGES = (
 
 
 def inflates(run: Run) -> bool:
-    """Whether MindSpeed-LLM uses as many ranks as one copy of the model needs: disaggregated training, since 26.1
+    """Whether MindSpeed-LLM uses only the ranks that one copy of the model needs: disaggregated training, since 26.1
     (vtp_feature.py:39)."""
     return bool(run.layerwise_disaggregated_training) and not before(run, "26.1")
 
@@ -245,8 +245,8 @@ def single_virtual_stage(run: Run) -> None:
     """A single virtual stage counts as none, except if expert communication overlaps."""
     if run.virtual_pipeline_model_parallel_size == 1 and not run.moe_fb_overlap and not before(run, "2.2"):
         place = CORE + "megatron_basic/megatron_basic.py:20"
-        run.switch("virtual_pipeline_model_parallel_size", None, "one virtual stage is none", place)
-        run.switch("overlap_p2p_comm", False, "one virtual stage is none", place)
+        run.switch("virtual_pipeline_model_parallel_size", None, "one virtual stage means no virtual stages", place)
+        run.switch("overlap_p2p_comm", False, "one virtual stage means no virtual stages", place)
 
 
 @derives("recompute_num_layers")

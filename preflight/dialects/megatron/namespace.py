@@ -19,7 +19,7 @@ ARGUMENTS = "megatron/training/arguments.py"
 
 
 class NotKnown(Exception):
-    """A step needs an unknown value. because: why it is unknown."""
+    """Raised if a step needs an unknown value. because: why it is unknown."""
 
     def __init__(self, because: str) -> None:
         super().__init__(because)
@@ -52,15 +52,15 @@ class Run:
         if found is not None:
             return found
         if name in destinations():
-            return default(None, f"{self.table.label} has no such option")
-        return unknown(f"{name} is not known")
+            return default(None, f"{self.table.label} does not have this option")
+        return unknown(f"{name} is unknown")
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
         raw = self.value(name).raw
         if isinstance(raw, Unknown):
-            raise NotKnown(raw.because or f"{name} is not known")
+            raise NotKnown(raw.because or f"{name} is unknown")
         return raw
 
     def derive(self, name: str, raw: object, note: str = "", of: str = "") -> None:
@@ -82,8 +82,8 @@ class Run:
         )
 
     def switch(self, name: str, after: object, cause: str, upstream: str, site: str = "") -> None:
-        """The framework changes an argument silently. site: the statement, where evidence knows its place in each
-        release."""
+        """The framework changes an argument silently. site: the statement, if its location in each release is recorded
+        as evidence."""
         before = self.value(name)
         if before.known and before.raw == after:
             return

@@ -20,8 +20,8 @@ def is_counted(run: Run) -> bool:
 
 
 def pair_bias(run: Run) -> tuple[float, float, float] | None:
-    """Tensors of heads x sequence² in 16 bits: those kept per sample by a layer in flight; those that always stay;
-    those that stay per sample. None without a bias of that size."""
+    """Tensors of heads x sequence² in 16 bits: those kept per sample by a layer in flight; those that always exist;
+    those that exist per sample. None without a bias of that size."""
     if run.position_embedding_type != "alibi" or not is_counted(run) or run.alibi_fusion_attn_type == 2:
         return None
     if "mindspeed-llm" not in run.versions:
@@ -99,8 +99,8 @@ mappings (mhc.py hc_pre, hc_post)."""
 
 
 def streams(run: Run) -> tuple[int, int, int, int] | None:
-    """Their number; the least and the most bytes per element that a connection keeps; bytes per element that its
-    backward pass holds temporarily. None without such streams."""
+    """Their number; the minimum and maximum bytes per element that a connection keeps; the bytes per element that its
+    backward pass uses temporarily. None without such streams."""
     if run.enable_mhc_connections:
         recomputed = run.recompute_granularity == "selective" and "mhc" in (run.recompute_modules or ())
         return run.mhc_num_residual_streams, 0 if recomputed else 2, 2, 6
@@ -199,7 +199,8 @@ def frozen(run: Run) -> bool:
 
 
 def _padded_heads(tensor: int, channels: int) -> int:
-    """The 25 heads of InternViT-6B, rounded to a multiple of tensor parallel (config.py: 24 // t + 1 on each rank)."""
+    """The 25 heads of InternViT-6B, rounded up to a multiple of tensor parallel (config.py: 24 // t + 1 on each
+    rank)."""
     return (24 // tensor + 1) * tensor * channels
 
 
@@ -261,13 +262,13 @@ KEPT = {
     "self_attention": ("norm 1 output", "query key value", "attention output"),
     "input_layernorm": ("norm 1 input",),
 }
-"""What a module saves by itself, by its name in a layer."""
+"""The tensors that a module saves separately, by its name in a layer."""
 MAYBE = ("query key norm inputs", "key value up", "compressed query", "attention output, padded")
-"""What attention saves as parts of larger tensors, which are not copied, or as whole tensors."""
+"""The tensors that attention saves as parts of larger tensors, which are not copied, or as whole tensors."""
 MLP = ("fc1 output", "gate activation", "activation output", "weighted activation")
 EXPERTS = ("router", "dispatched tokens", "expert outputs", "shared experts")
 OLDER = "input_layernorm,self_attention,pre_cross_attn_layernorm"
-"""What MindSpeed-LLM before 2.2 uses if --swap-modules is not given (training/arguments.py of 2.1.0)."""
+"""The default of MindSpeed-LLM before 2.2 if --swap-modules is not given (training/arguments.py of 2.1.0)."""
 
 
 def modules(run: Run) -> tuple[str, ...]:

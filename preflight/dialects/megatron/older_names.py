@@ -26,16 +26,16 @@ RENAMED = {
 
 @derives(*(name for name, _ in RENAMED.values()))
 def older_names(run: Run) -> None:
-    """An argument given only by its older name takes the value of that name."""
+    """An argument given only by its older name gets the value of that name."""
     for old, (name, line) in RENAMED.items():
         if run.written.get(old) is not None and run.written.get(name) is None:
             source = "deprecated_topk_group" if name == "moe_router_topk_scaling_factor" and before(run, "26") else old
             run.derive(
-                name, getattr(run, source), f"by its older name, {LLM}arguments/deprecated_args.py:{line}", of=old
+                name, getattr(run, source), f"under its older name, {LLM}arguments/deprecated_args.py:{line}", of=old
             )
         alone = old.removeprefix("deprecated_")
         if run.written.get(alone) is not None and name not in run.table.defaults:
-            run.derive(name, getattr(run, alone), "by the name that the release has for it", of=alone)
+            run.derive(name, getattr(run, alone), "under the name that the release uses", of=alone)
 
 
 def before(run: Run, release: str) -> bool:

@@ -33,11 +33,11 @@ class Flag(NamedTuple):
 
     @property
     def switch(self) -> bool:
-        """It takes no value."""
+        """The option takes no value."""
         return self.kind in SWITCHES
 
     def stores(self, spelling: str) -> bool:
-        """What a switch stores with this spelling."""
+        """The value that a switch stores with this spelling."""
         return self.kind == "true" or (self.kind == "pair" and spelling == self.option)
 
 
@@ -137,7 +137,7 @@ def built_on(framework: str, version: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _history(framework: str, option: str) -> Mapping[str, list[Any]]:
-    """Release → the row of an option, for each release that has it; oldest first."""
+    """Release → the row of an option, for each release that has it, oldest first."""
     names = tuple(_options(framework)["commits"])
     rows: dict[str, list[Any] | None] = dict.fromkeys(names)
     if "on" in _options(framework):

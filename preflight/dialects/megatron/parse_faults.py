@@ -24,7 +24,7 @@ from preflight.source.text import Span
 
 
 def as_it_is(problem: Problem) -> Problem:
-    """A problem that is reported unchanged."""
+    """A problem that is reported as it is."""
     return problem
 
 
@@ -34,7 +34,7 @@ def replace_editable(word: Word, editable: bool) -> Word:
 
 
 def from_to(first: Span, last: Span) -> Span:
-    """The stretch between two places, if both are in one text."""
+    """The range between two places, if both are in one text."""
     if first.source is not last.source or last.end < first.start:
         return first
     return Span(first.source, first.start, last.end)
@@ -222,7 +222,11 @@ def bad_value(flag: Flag, name: Word, word: Word, fault: BadValue) -> Problem:
     )
     fix = _replacing(word, near) if near else None
     message = Message(
-        "{option} is one of {choices}, not {value!r}{hint}", option=name.text, choices=shown, value=word.text, hint=hint
+        "{option} must be one of {choices}, not {value!r}{hint}",
+        option=name.text,
+        choices=shown,
+        value=word.text,
+        hint=hint,
     )
     return Problem(BAD_CHOICE, message, word.span, word.uses, fix, crash=fault.crash, before=before, in_use=in_use)
 
@@ -244,7 +248,7 @@ def missing_value(flag: Flag, name: Word, given: int) -> Problem:
     """An option that needs a value, at the end or before another option."""
     some = "at least one value" if flag.nargs == "+" else "a value"
     wanted = Message("{count} values", count=flag.nargs) if isinstance(flag.nargs, int) else some
-    template = "{option} needs {wanted}, {given} given" if given else "{option} needs {wanted}, none is given"
+    template = "{option} needs {wanted}, {given} given" if given else "{option} needs {wanted}, but has no value"
     message = Message(template, option=name.text, wanted=wanted, given=given)
     return Problem(MISSING_VALUE, message, name.span, name.uses)
 
@@ -283,7 +287,7 @@ def split_element(option: Word | None, previous: Word, word: Word) -> Problem | 
 
 
 def stray_word(word: Word, previous: Word | None) -> Problem:
-    """A word that no option takes."""
+    """A word that no option accepts."""
     before = previous.text if previous is not None else ""
     template = "unexpected argument {word!r} after {before}" if before else "unexpected argument {word!r}"
     return Problem(STRAY_WORD, Message(template, word=word.text, before=before), word.span, word.uses)

@@ -72,7 +72,7 @@ def parse(
 
 
 _SEVERAL = lazy_pattern(r"\[[@*]\]\}\"?$|\$[@*]\"?$")
-"""The end of a word that may be any number of words."""
+"""The end of a word that may expand to any number of words."""
 
 
 class _Parser:
@@ -148,8 +148,8 @@ class _Parser:
             self.out.written[flag.dest] = before._replace(raw=Unknown(because), origin=Origin.UNKNOWN, note=because)
 
     def skip_values(self) -> None:
-        """The values of an unknown option are reported together with it. An array that is not known, or a second word
-        that is not, may be options."""
+        """The values of an unknown option are reported together with it. An unknown array, or an unknown second word,
+        may contain options."""
         first = self.at
         while self.at < len(self.words) and ((text := self.words[self.at].text) is None or self.is_value(text)):
             word = self.words[self.at]

@@ -119,11 +119,11 @@ def stated_chunks(run: Run) -> tuple[tuple[int, ...], ...] | None:
             for row in re.findall(r"\[([\d,\s]+)\]", run.pipeline_num_transformer_layers)
         )
         if "*" in run.pipeline_num_transformer_layers:
-            raise NotKnown("the layers per stage are written with repetitions")
+            raise NotKnown("the layers per stage use repetition syntax")
     else:
         return None
     if len(rows) != pipeline or sum(map(sum, rows)) != run.num_layers:
-        raise NotKnown("the layers that are written out do not fit the layers and stages")
+        raise NotKnown("the listed layers do not match the number of layers and stages")
     return rows
 
 
@@ -134,7 +134,7 @@ def held_layers(run: Run) -> tuple[tuple[int, ...], ...]:
         return tuple(zip(*without_noop(run, run.layers_per_chunk), strict=True))
     ranks = run.pipeline_model_parallel_size
     if run.num_layers % (2 * ranks):
-        raise NotKnown("the layers do not divide by twice the pipeline stages")
+        raise NotKnown("the layers are not divisible by twice the number of pipeline stages")
     held = [row[0] for row in without_noop(run, ((run.num_layers // (2 * ranks),),) * (2 * ranks))]
     return tuple(held[:ranks]), tuple(held[: ranks - 1 : -1])
 
@@ -194,14 +194,14 @@ def hybrid_layers(run: Run) -> None:
         return
     layers, given = len(run.hybrid_main_pattern.replace("|", "")), run.value("num_layers")
     if given.written and given.raw != layers:
-        run.switch("num_layers", layers, "the hybrid layer pattern counts", f"{ARGUMENTS}:797")
+        run.switch("num_layers", layers, "the hybrid layer pattern takes precedence", f"{ARGUMENTS}:797")
     else:
         run.derive("num_layers", layers, "length of the hybrid layer pattern", of=source)
     depths = run.hybrid_mtp_depths
     if depths and run.mtp_num_layers is None:
         run.derive("mtp_num_layers", depths, "depths of the hybrid layer pattern", of=source)
     elif depths and run.mtp_num_layers != depths:
-        run.switch("mtp_num_layers", depths, "the hybrid layer pattern counts its depths", f"{ARGUMENTS}:879")
+        run.switch("mtp_num_layers", depths, "the hybrid layer pattern defines its depths", f"{ARGUMENTS}:879")
     if {"D", "+"} & set(run.hybrid_main_pattern + (run.hybrid_mtp_pattern or "")):
         run.switch("multi_latent_attention", True, "the hybrid layer pattern has latent attention", f"{ARGUMENTS}:923")
 
@@ -301,7 +301,7 @@ def chunks(run: Run) -> Chunks:
     """Decoder layers by pipeline rank and virtual stage. Raises NotKnown if upstream refuses the split."""
     pipeline, virtual = run.pipeline_model_parallel_size, run.virtual_pipeline_model_parallel_size or 1
     if not 0 < pipeline * virtual <= MOST_CHUNKS:
-        raise NotKnown(f"{pipeline} x {virtual} stages are more than supported")
+        raise NotKnown(f"{pipeline} x {virtual} stages are more than preflight supports")
     if run.pipeline_model_parallel_layout is not None:
         counts = tuple(stage.count("t") for stage in _layout(run.pipeline_model_parallel_layout))
         return tuple(tuple(counts[v * pipeline + rank] for v in range(virtual)) for rank in range(pipeline))
@@ -314,7 +314,7 @@ def chunks(run: Run) -> Chunks:
     rows[0][0] -= bool(run.account_for_embedding_in_pipeline_split)
     rows[-1][-1] -= bool(run.account_for_loss_in_pipeline_split)
     if min(rows[0][0], rows[-1][-1]) < 0:
-        raise NotKnown("a stage has no room for embedding or loss")
+        raise NotKnown("a stage has no layer slot for the embedding or the loss")
     return tuple(tuple(row) for row in rows)
 
 
@@ -330,9 +330,9 @@ def ranks(run: Run) -> list[int]:
     middle = run.num_layers - (first or 0) - (last or 0)
     stages = pipeline - (first is not None) - (last is not None)
     if run.is_core(">=0.13") and pipeline == 1 and stages < 0 and middle:
-        return [last]  # one rank is both ends, and the number of the last stage counts
+        return [last]  # a single rank is both the first and the last stage; the number of the last stage applies
     if middle < 0 or stages < 0 or bool(middle) is not bool(stages):
-        raise NotKnown("the first and last stage leave no even split of the other layers")
+        raise NotKnown("the layers between the first and last stage cannot be split evenly")
     each = _whole(middle, stages, "layers between the first and the last stage") if stages else 0
     return [*([first] if first is not None else []), *[each] * stages, *([last] if last is not None else [])]
 
@@ -346,7 +346,7 @@ def _layout(text: str) -> tuple[str, ...]:
 
 def _whole(number: int, parts: int, what: str) -> int:
     if parts < 1 or number % parts:
-        raise NotKnown(f"{number} {what} do not divide by {parts}")
+        raise NotKnown(f"{number} {what} are not divisible by {parts}")
     return number // parts
 
 

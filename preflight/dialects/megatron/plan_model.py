@@ -38,8 +38,8 @@ FAMILIES = {
 
 
 GATES = {"gelu": 1, "gelu_tanh": 4}
-"""What MindSpeed-LLM's gates keep, by operator: the GELU's output for the product; with a written-out tanh also the
-tanh, the tanh plus one, and half of the input (c77308a mindspeed_llm/core/transformer/mlp.py:85-96, glu in
+"""The tensors that MindSpeed-LLM's gates keep, by operator: the GELU's output for the product; with a written-out tanh
+also the tanh, the tanh plus one, and half of the input (c77308a mindspeed_llm/core/transformer/mlp.py:85-96, glu in
 megatron/core/transformer/mlp.py)."""
 
 
@@ -129,7 +129,7 @@ def _network(source: Source) -> Model:
 
 
 def _learned_positions(run: Run) -> int | None:
-    """Rows of the table of positions, where it is learned."""
+    """Rows of the table of positions, if it is learned."""
     return run.max_position_embeddings if run.position_embedding_type == "learned_absolute" else 0
 
 
@@ -179,7 +179,7 @@ def _vocabulary(source: Source) -> Value:
         return _usual(value) if _of_a_type(source.run, value) else value
     file = source.run.value("tokenizer_file")
     named = file.known and file.raw
-    note = f"the vocabulary of {file.raw}" if named else "the vocabulary that this tokenizer is published with"
+    note = f"the vocabulary of {file.raw}" if named else "the published vocabulary of this tokenizer"
     found = source.compute(rows, "tokenizer_model", note)
     return found._replace(origin=Origin.ASSUMED) if found.known else found
 
@@ -191,7 +191,7 @@ def _of_a_type(run: Run, value: Value) -> bool:
 
 
 def _usual(value: Value) -> Value:
-    note = f"a vocabulary of {GPT2_VOCABULARY}: {GPT2_TOKENIZER} is published with it, the files may hold another"
+    note = f"a vocabulary of {GPT2_VOCABULARY}: {GPT2_TOKENIZER} is published with it, but the files may differ"
     return value._replace(origin=Origin.ASSUMED, note=note)
 
 

@@ -65,9 +65,9 @@ _DOUBTFUL: tuple[tuple[str, tuple[str, ...]], ...] = (
         ("dispatched tokens", "activation output", "weighted activation", "fc1 output", "shared experts")),
 )
 # fmt: on
-"""What MindSpeed recomputes or swaps inside a layer while other layers run, so that part of it remains at the peak
-(MindSpeed 028de58 overlap/experts.py, MindSpeed-LLM c77308a multi_latent_attention.py:1173-1201); a recorded run had
-almost all of it."""
+"""The parts that MindSpeed recomputes or swaps inside a layer while other layers run, so that part of it remains at the
+peak (MindSpeed 028de58 overlap/experts.py, MindSpeed-LLM c77308a multi_latent_attention.py:1173-1201); a recorded run
+had almost all of it."""
 
 
 def _doubtful(run: Run) -> tuple[str, ...]:
@@ -77,8 +77,8 @@ def _doubtful(run: Run) -> tuple[str, ...]:
 
 
 def _operators(run: Run) -> tuple[tuple[tuple[str, ...], tuple[tuple[int, ...], ...]], ...]:
-    """What MindSpeed recomputes in addition to Megatron's modules: norms and activation functions in the first layers
-    of every rank."""
+    """The parts that MindSpeed recomputes in addition to Megatron's modules: norms and activation functions in the
+    first layers of every rank."""
     wanted = [
         (names, limit)
         for on, names, limit in (
@@ -121,7 +121,7 @@ def _shared(run: Run) -> bool:
 def _modules(run: Run) -> tuple[str, ...]:
     if run.recompute_granularity != "selective":
         return ()
-    # in brackets, as lists are written in Megatron-LM's functional tests
+    # lists in Megatron-LM's functional tests are in brackets
     modules = " ".join(run.recompute_modules).strip("[]").split()
     if run.moe_layer_recompute and "moe" not in modules:
         modules.append("moe")

@@ -139,7 +139,7 @@ FUSED = (
 )
 """MindSpeed kernels that are on in every published row of a step time, and the setting that needs them."""
 SAVES = 100
-"""Fewer steps between checkpoints than this make saving, at minutes each, more than a few per cent of a run."""
+"""With fewer steps between checkpoints, saving takes more than a few per cent of a run, at minutes per checkpoint."""
 
 
 def find_untimed(run: Run) -> tuple[Unmodelled, ...]:
@@ -303,8 +303,8 @@ def _exchanged(run: Run) -> int:
 
 
 def _total(source: Source) -> Value:
-    """Samples per step; with --decrease-batch-size-if-needed the multiple of the micro-batches that is really used. A
-    file that is not read may set that option, and leaves the written batch as it is."""
+    """Samples per step; with --decrease-batch-size-if-needed the multiple of the micro-batches that is really used. An
+    unread file may set that option, but does not change the given batch."""
     decreases = source.run.value("decrease_batch_size_if_needed")
     if decreases.setting is not None and decreases.raw is not False:
         return source.compute(

@@ -68,9 +68,9 @@ EARLY = (
     Row(
         "accumulate_allreduce_grads_in_fp32",
         True,
-        # before 0.11 there is no such option
+        # the option does not exist before 0.11
         lambda r: r.bf16 and not r.grad_reduce_in_bf16 and r.main_grads_dtype in ("fp32", None),
-        "bf16 gradients add up in fp32",
+        "bf16 gradients are accumulated in fp32",
         "",
         "a7a9bfcbc3",
     ),
@@ -86,11 +86,11 @@ EARLY = (
         ">=0.20",
         "f863e58113",
     ),
-    Row("dataloader_type", "single", lambda r: r.dataloader_type is None, "the usual loader", "", "9d3f2655b5"),
+    Row("dataloader_type", "single", lambda r: r.dataloader_type is None, "the usual data loader", "", "9d3f2655b5"),
     # always: no site
     Row("variable_seq_lengths", False, lambda r: True, "sequence lengths are constant in training", "", ""),
     Row("create_attention_mask_in_dataloader", False, lambda r: r.dataloader_inter_document_masking,
-        "documents are masked otherwise", ">=0.19", "c6e3dadd18"),
+        "documents are masked in another way", ">=0.19", "c6e3dadd18"),
     Row("apply_wd_to_qk_layernorm", True, lambda r: r.no_weight_decay_cond_type == "apply_wd_to_qk_layernorm",
         "its older name", ">=0.16", "912d01f8f8"),
     Row("sequence_parallel", False, lambda r: r.tensor_model_parallel_size == 1, "tensor parallel is 1", "",

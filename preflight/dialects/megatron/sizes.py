@@ -93,7 +93,7 @@ def ffn(run: Run) -> None:
     if run.ffn_hidden_size is None:
         hidden = run.hidden_size
         size, note = (
-            (int((4 * hidden * 2 / 3) / 64) * 64, "8/3 hidden in multiples of 64")
+            (int((4 * hidden * 2 / 3) / 64) * 64, "8/3 of the hidden size, rounded up to a multiple of 64")
             if run.swiglu
             else (4 * hidden, "4 x hidden")
         )
@@ -112,22 +112,22 @@ def kv_channels(run: Run) -> None:
 
 @derives("num_query_groups")
 def query_groups(run: Run) -> None:
-    """--num-query-groups only counts with --group-query-attention."""
+    """--num-query-groups only has an effect with --group-query-attention."""
     if not run.group_query_attention:
         heads, given = run.num_attention_heads, run.value("num_query_groups")
         run.derive(
             "num_query_groups",
             heads,
-            "as many as heads",
+            "equal to the number of heads",
             of="num_query_groups" if given.written else "num_attention_heads",
         )
 
 
 @derives("num_experts")
 def experts(run: Run) -> None:
-    """No experts is the same as none."""
+    """0 experts means no experts."""
     if run.num_experts == 0:
-        run.derive("num_experts", None, "0 experts are none")
+        run.derive("num_experts", None, "0 experts means no experts")
 
 
 @derives("moe_ffn_hidden_size")
@@ -196,7 +196,9 @@ def vocabulary(run: Run) -> None:
         run.derive("padded_vocab_size", size, "not padded", of=of)
         return
     multiple = run.make_vocab_size_divisible_by * run.tensor_model_parallel_size
-    run.derive("padded_vocab_size", -(-size // multiple) * multiple, f"{size} in multiples of {multiple}", of=of)
+    run.derive(
+        "padded_vocab_size", -(-size // multiple) * multiple, f"{size}, rounded up to a multiple of {multiple}", of=of
+    )
 
 
 @derives("encoder_seq_length")
@@ -223,7 +225,7 @@ def prediction_positions(run: Run) -> None:
 
 @derives("gated_linear_unit", "activation_func")
 def activation(run: Run) -> None:
-    """The MLP's activation, and whether a second projection gates it."""
+    """The activation of the MLP, and whether a second projection gates it."""
     if run.gelu_tanh:
         function, of = "gelu_tanh", "gelu_tanh"
     elif run.swiglu:

@@ -136,7 +136,7 @@ def tell(given: Given, table: Table, parsed: Parsed, start: Span) -> None:
         try:
             raw = _read(flag, text)
         except BadValue:
-            raise InputError(f"--set {name}={text}: {flag.option} does not take it", start.path) from None
+            raise InputError(f"--set {name}={text}: {flag.option} does not accept it", start.path) from None
         place = parsed.written.get(flag.dest)
         setting = place.setting if place is not None else None
         if setting is None:
@@ -228,7 +228,7 @@ def seed(run: Run, outside: Outside, count: Value, lost: str | None) -> None:
             run.lose(name, "the file that --yaml-cfg names cannot be read here")
     for name in parsed.suspect if lost is not None else ():
         if name not in parsed.written:
-            run.lose(name, "an option that may mean it cannot be read")
+            run.lose(name, "an option that may set it cannot be read")
     if lost:
         lose_defaults(run, parsed, lost)
     if any((word.text or "").partition("=")[0] == MODEL_FILE for word in spelled.words):
@@ -274,7 +274,7 @@ def open_up(parsed: Parsed, spelled: Spelled) -> None:
     model without them."""
     from_caller = bool(parsed.assumed) and not has_sizes(spelled.words)
     unknown = {fault.span.text.partition("=")[0] for fault in parsed.faults}
-    own = reads_own_file(spelled)  # its own parser takes it
+    own = reads_own_file(spelled)  # the parser of the script accepts it
     parsed.open = parsed.open or spelled.open or from_caller or (own != "" and own not in unknown)
     parsed.assumed = [] if parsed.open else parsed.assumed
 
@@ -333,7 +333,7 @@ class Words(NamedTuple):
         return plan
 
     def supposed(self, writer: Puts) -> Supposed | None:
-        """The run with assumptions for the estimate of memory."""
+        """The run with assumptions for the memory estimate."""
         from preflight.dialects.megatron.assumed_plan import suppose
 
         return suppose(self, writer)
@@ -349,7 +349,8 @@ class Words(NamedTuple):
 
 
 def _perform(run: Run, target: Target, *, checkpoint: bool) -> None:
-    """Every step in which the framework derives one argument from others. checkpoint: one may set other values."""
+    """Every step in which the framework derives one argument from others. checkpoint: a checkpoint may set other
+    values."""
     if checkpoint:
         from_checkpoint(run)
     perform(run, STEPS if target.framework == "megatron" else MINDSPEED_STEPS)

@@ -71,7 +71,7 @@ Places = Mapping[str, str]
 class Checked(NamedTuple):
     """A setting by its dotted name, the values that it takes, and the runs and releases in which they are checked.
     `mcore.<field>` is a setting of an mcore network by the network's own name, independent of its spelling in the
-    config. when: the condition for the check; None: it runs always. switched: the value that the framework substitutes
+    config. when: the condition for the check; None: it always runs. switched: the value that the framework substitutes
     counts.
     """
 

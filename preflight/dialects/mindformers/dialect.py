@@ -31,9 +31,9 @@ READERS = {"mindrlhf": "MindRLHF"}
 COMMON = ("model", "processor")
 """The parts of a config that MindRLHF uses as MindFormers does: it builds the network itself, and has no trainer."""
 NOT_COMMON = ("mindformers/trainer/", "mindformers/tools/check_rules", "mindformers/core/context/", "run_mindformer")
-"""Where MindFormers checks values that only its own entry script uses."""
+"""The place where MindFormers checks values that only its own entry script uses."""
 BOOK = "mindformers/mindformer_book.py"
-"""Where MindFormers lists the configs that Trainer(task=..., model=...) loads and fills."""
+"""The place where MindFormers lists the configs that Trainer(task=..., model=...) loads and fills."""
 SIZES = ("data_parallel", "model_parallel", "pipeline_stage", "context_parallel", "expert_parallel", "micro_batch_num")
 REPLACED = (
     *("use_parallel", "recompute_config.recompute", "recompute_config.select_recompute"),
@@ -104,7 +104,7 @@ def _program(document: Document, surroundings: Surroundings) -> tuple[str, tuple
 
 
 def _is_filled_by_a_task(document: Document, checkout: Checkout) -> bool:
-    """Whether data and network are empty in a config that the checkout's own trainer loads by its task."""
+    """Whether data and network are empty in a config that the checkout's trainer loads by its task."""
     tree, path = document.tree, document.source.path
     empty = [tree.get(*place) for place in (("train_dataset",), ("model", "arch"))] if tree is not None else []
     if path is None or not all(node is not None and node.kind == "scalar" and node.value is None for node in empty):

@@ -165,7 +165,7 @@ def _told(typed: Typed, version: str, request: Request, document: Document) -> T
 def _switched_on(document: Document, surroundings: Surroundings, overrides: Mapping[str, Value]) -> Supposed:
     """The run with the layout that the command line switches on."""
     reading = read_graph(document, surroundings, {**overrides, "use_parallel": assumed(True)})
-    return Supposed(reading.plan, ("use_parallel is taken as on, as the layout for many devices needs it",))
+    return Supposed(reading.plan, ("use_parallel is assumed to be on, because the layout is for several devices",))
 
 
 def _put(typed: Mapping[str, Value], name: str, value: object) -> tuple[Edit, ...]:

@@ -187,8 +187,8 @@ _BUILT = {"1.5.0": 320, "1.7.0": 398, "2.1.0": 398}
 _TEMPLATE = "mindformers/tools/register/template.py:116"
 _OLD = {"parallel_config": 57, "recompute_config": 46, "moe_config": 40}
 _CONSTRUCTED = {"recompute_config": 57, "swap_config": 50}
-"""Where sections are passed to classes: before templates existed and, since then, if the template of a run mode lacks
-the section."""
+"""The cases in which sections are passed to classes: before templates existed and, since then, if the template of a run
+mode lacks the section."""
 _CONTEXT = {"1.0.0": 104, "1.2.0": 104, "1.3.2": 130, "1.5.0": 200, "1.7.0": 199}
 _PARALLEL = {"1.0.0": 115, "1.2.0": 115, "1.3.2": 141, "1.5.0": 109, "1.7.0": 104, "2.1.0": 104}
 
@@ -328,7 +328,7 @@ def _of_model(tree: Node, kind: str, t: Table, config: Node | None) -> Iterator[
             "quantization_config",
         }
         if said is None:
-            return  # the type is in a config.json that is not read
+            return  # the type is in an unread config.json
         refused = matches(t.version, "<2")
         place = "mindformers/parallel_core/transformer_config_utils.py:515" if refused else None
         yield from _in_section(tree, path, known, "error" if refused else "warning", place)

@@ -37,7 +37,7 @@ _NETWORKS = (
     ),
     "YiZhaoForCausalLM",
 )
-_LOOSE = ("InternLM2Config", "DeepseekV2Config", "YiZhaoConfig")  # own attention: its operators are not listed
+_LOOSE = ("InternLM2Config", "DeepseekV2Config", "YiZhaoConfig")  # a custom attention: its operators are not listed
 
 
 class Layers(NamedTuple):

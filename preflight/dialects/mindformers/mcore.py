@@ -19,8 +19,8 @@ SECTIONS = ("parallel_config", "recompute_config", "swap_config")
 
 
 class Clash(NamedTuple):
-    """Two spellings of one setting. same: they agree, None if unknown. default: the first is not in the file; the
-    model's own class has it, with this value.
+    """Two spellings of one setting. same: whether they agree, None if unknown. default: the first spelling is not in
+    the file; the model's class has it, with this value.
     """
 
     target: str
@@ -75,7 +75,7 @@ def model_type(run: Run, below: Node | None) -> str:
 
 
 def below(run: Run, document: Document, surroundings: Surroundings) -> Document | None:
-    """The config.json in the model directory of the config; marks the run if it cannot be read."""
+    """The config.json in the model directory of the config; the run is marked if it cannot be read."""
     named = run.written.get("pretrained_model_dir")
     if named is None or not isinstance(named.raw, str) or not named.raw:
         return None
@@ -89,7 +89,7 @@ def below(run: Run, document: Document, surroundings: Surroundings) -> Document 
 def resolve(run: Run, config: Node | None) -> tuple[Clash, ...]:
     """Store every value under "mcore.<field>"; returns the settings that are given twice."""
     if (said := run.written.get(f"{_MODEL}model_type")) is not None and not said.known:
-        run.absent = said.because or "model_type is not known"
+        run.absent = said.because or "model_type is unknown"
     known = names(run.table.version, model_type(run, config), run.table.mcore)
     for name, raw in _defaults(run, known):
         field = known.targets.get(name, name)
@@ -170,7 +170,7 @@ LATENT = frozenset(
         "apply_dsa_kernel_fusion"
     ).split()
 )
-"""Fields that only networks with latent attention have."""
+"""Fields that exist only in networks with latent attention."""
 
 
 _MODEL = "model.model_config."

@@ -28,7 +28,7 @@ class Typed(Mapping[str, Value]):
         self._names = dict.fromkeys((*places, *made))
 
     def with_values(self, values: Mapping[str, Value]) -> Typed:
-        """The same, overridden by other values."""
+        """The values, overridden by other ones."""
         return Typed(self._places, self._home, {**self._made, **values}) if values else self
 
     def __getitem__(self, name: str) -> Value:
@@ -160,8 +160,8 @@ class Run:
         self.switches: list[Switch] = []
         type_name = written.get("model.model_config.type")
         self.model = type_name.raw if type_name is not None and isinstance(type_name.raw, str) else ""
-        self.absent = ""  # why settings of the model may exist that were not seen
-        self.open = ""  # why any setting may exist that was not seen
+        self.absent = ""  # why unread settings of the model may exist
+        self.open = ""  # why any unread setting may exist
 
     def value(self, name: str) -> Value:
         """The present value."""

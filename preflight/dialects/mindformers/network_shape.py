@@ -37,14 +37,14 @@ _EITHER = {"qkv": ("query", "key", "value"), "fc1": ("gate", "up")}
 
 
 def targets(run: Run, family: str) -> Value:
-    """The linears with an adapter; () where no pet_config is given."""
+    """The linears with an adapter; () if no pet_config is given."""
     if _PET not in run.written and not any_starts(run.written, f"{_PET}."):
         return derived(())
     kind, pattern = run.raw(f"{_PET}.pet_type"), run.raw(f"{_PET}.target_modules")
     if isinstance(kind, Unknown) or kind != "lora":
         return unknown(kind.because if isinstance(kind, Unknown) else f"pet_type is {kind!r}")
     found = _matched(pattern, _CELLS.get("mcore" if run.kind == "mcore" else family, {}))
-    return derived(found, "target_modules") if found else unknown("the linears that target_modules names are not known")
+    return derived(found, "target_modules") if found else unknown("the linears that target_modules names are unknown")
 
 
 def _matched(pattern: object, cells: dict[str, str]) -> tuple[str, ...]:
@@ -66,11 +66,11 @@ def whole(value: Value, least: int = 0) -> Value:
     raw = value.raw
     if isinstance(raw, Unknown) or raw is None or (isinstance(raw, int) and not isinstance(raw, bool) and raw >= least):
         return value
-    return unknown(f"{value.key[-1] if value.key else 'a size'} is {raw!r}, no size")
+    return unknown(f"{value.key[-1] if value.key else 'a size'} is {raw!r}, which is not a size")
 
 
 def expert_layers(layers: Value, experts: Value, dense: Value) -> Value:
-    """The layers that hold experts: all but the first dense ones."""
+    """The layers that hold experts: all except the first dense ones."""
     if not (layers.known and experts.known and dense.known) or not isinstance(layers.raw, int):
         return unknown(
             next((v.because for v in (layers, experts, dense) if not v.known), "the number of layers is not usable")
@@ -78,7 +78,9 @@ def expert_layers(layers: Value, experts: Value, dense: Value) -> Value:
     if not experts.raw or (experts.raw == 1 and experts.origin != "written"):
         return derived(())
     first = int(dense.raw) if isinstance(dense.raw, int) else 0
-    return derived(tuple(index >= first for index in range(min(layers.raw, 10_000))), "all but the first dense layers")
+    return derived(
+        tuple(index >= first for index in range(min(layers.raw, 10_000))), "all layers except the first dense ones"
+    )
 
 
 def latent_sizes(run: Run, prefix: str, nope: str, rope: str, *, latent: bool) -> dict[str, Value]:
@@ -125,7 +127,7 @@ def negated(value: Value) -> Value:
 def precision(raw: Any) -> Value:
     """A MindSpore type name in the plan's short form."""
     known = _PRECISION.get(raw) if isinstance(raw, str) else None
-    return derived(known) if known else unknown(f"{raw!r} is not a type that is known")
+    return derived(known) if known else unknown(f"{raw!r} is not a known type")
 
 
 _GLM = {
@@ -141,7 +143,7 @@ _NAMES: dict[str, dict[str, str]] = {
     "YiZhaoConfig": _GLM,
 }
 FORMER = {"hidden": "embedding_size"}
-"""Names in the first releases."""
+"""Names that the first releases use."""
 _FAMILY = {
     **dict.fromkeys(
         (
@@ -166,7 +168,7 @@ _FAMILY = {
 
 
 def _written_name(run: Run, name: str, part: str) -> str:
-    """The name of a size, or its former one where that is written."""
+    """The name of a size, or its former name if the config uses it."""
     former = FORMER.get(part, "")
     return former if f"{LEGACY}{name}" not in run.written and f"{LEGACY}{former}" in run.written else name
 
@@ -178,10 +180,10 @@ def legacy_shape(run: Run) -> Model:
     def get(part: str) -> Value:
         name = _written_name(run, own[part], part)
         if known is not None and name not in (*known, FORMER.get(part)) and f"{LEGACY}{name}" not in run.written:
-            # these have usual values then
+            # then these have their usual values
             return unknown(f"{run.model} has no {name}" if part not in ("ffn", "query_groups") else "")
         value = run.value(f"{LEGACY}{name}")
-        return whole(value, 1) if known is not None or value.written else unknown("the model's type is not known")
+        return whole(value, 1) if known is not None or value.written else unknown("the model's type is unknown")
 
     heads, groups, experts = get("heads"), get("query_groups"), run.value("moe_config.expert_num")
     family = _family(run.model)
@@ -233,7 +235,7 @@ def _plain_layer(run: Run, family: str) -> dict[str, Value]:
     }
 
 
-_DENSE = ("bert", "t5", "clip", "vit", "sam", "whisper", "blip", "glm")  # these do not read moe_config
+_DENSE = ("bert", "t5", "clip", "vit", "sam", "whisper", "blip", "glm")  # models of these types do not read moe_config
 _PREFIXES = (("ViT", "vit"), ("CLIP", "clip"), ("Swin", "vit"), ("Sam", "sam"), ("SAM", "sam"), ("Bert", "bert"))
 
 
@@ -258,7 +260,7 @@ def _experts(run: Run, experts: Value, layers: Value, ffn: Value) -> dict[str, V
         "expert_ffn": size,
         "shared_ffn": derived(shared_size)
         if shared_size is not None
-        else unknown("the size of the shared experts is not known"),
+        else unknown("the size of the shared experts is unknown"),
         "capacity": run.value("moe_config.capacity_factor"),
         "expert_layers": expert_layers(layers, experts, dense if run.model.startswith("Deepseek") else derived(0)),
     }
@@ -273,9 +275,9 @@ def _ffn(run: Run, hidden: Value) -> Value:
     if not isinstance(size, int) or not isinstance(unit, int) or unit < 1 or isinstance(factor, Unknown):
         return unknown("the hidden size or multiple_of is not usable")
     wide = 4 * size
-    # TeleChat's own 1.1 layer takes it as the size itself
+    # TeleChat's own 1.1 layer uses the value as the size
     if not abs(wide) < 1e15 or (isinstance(factor, (int, float)) and not abs(factor) < 1000):
-        return unknown("the hidden size or ffn_dim_multiplier is beyond any model")
+        return unknown("the hidden size or ffn_dim_multiplier is larger than in any model")
     if isinstance(factor, (int, float)):
         wide = int((factor + 0.01) * wide)
     wide = int(2 * wide / 3)
@@ -360,4 +362,4 @@ def _shared(run: Run) -> Value:
         return size
     if isinstance(number.raw, int) and isinstance(each.raw, int):
         return derived(number.raw * each.raw)
-    return derived(0) if number.raw in (0, None) else unknown("the size of the shared experts is not known")
+    return derived(0) if number.raw in (0, None) else unknown("the size of the shared experts is unknown")

@@ -1,7 +1,7 @@
 """Operator patterns of select_recompute: the cells and operators of a decoder layer that a pattern matches.
 
 A layer is a tree of cells; a pattern is split on the two characters `\\.` and each part must match a child's name in
-full. Patterns are untrusted: one that could backtrack without end is rejected without being tried.
+full. Patterns are untrusted: one that could backtrack forever is rejected without being tried.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from preflight.source.record import NamedTuple
 
 SEPARATOR = "\\."
 MAX_COST = 100_000
-_NAME = 40  # characters of the longest name, about; what one unbounded repeat can try
+_NAME = 40  # about the length of the longest name; the number of characters that one unbounded repeat can match
 _ATTRIBUTES = ("construct", "training", "cls_name", "shard")  # every cell has them; they are not operators
 _OWN = ("__class__", "cell_init_args", "enable_backward_hook", "pipeline_segment", "pipeline_stage")
 """Names that every cell also lists: its class, whose recompute method needs a cell, and unreadable attributes."""
@@ -111,7 +111,7 @@ def _walk(
     cell: Cell, parts: list[str], path: tuple[str, ...], conditional: bool, hits: list[Hit], state: dict[str, str]
 ) -> None:
     if cell.opaque:
-        state["unsure"] = f"the operators below {SEPARATOR.join(path)} are not known"
+        state["unsure"] = f"the operators below {SEPARATOR.join(path)} are unknown"
         return
     expression = compiled(parts[0])
     if isinstance(expression, str):
@@ -141,7 +141,7 @@ def compiled(part: str) -> re.Pattern[str] | str:
     """A compiled part of a pattern; or "invalid:why" if it is not an expression, "unsure:why" if it might not
     terminate."""
     if cost(part) > MAX_COST:
-        return f"unsure:{part[:60]!r} repeats too much to be tried safely"
+        return f"unsure:{part[:60]!r} has too many repetitions to be matched safely"
     try:
         with warnings.catch_warnings():  # warnings about future Python syntax do not concern the user
             warnings.simplefilter("ignore")

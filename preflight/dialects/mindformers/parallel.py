@@ -42,14 +42,14 @@ def derive_parallel(run: Run, world: int | None) -> None:
     run.derive("kind", run.kind)
     run.derive(
         "training",
-        run.raw("run_mode") in TRAINING if run.value("run_mode").known else Unknown("run_mode is not known"),
+        run.raw("run_mode") in TRAINING if run.value("run_mode").known else Unknown("run_mode is unknown"),
         of="run_mode",
     )
     run.derive("parallel_mode", _mode(run), of="parallel.parallel_mode" if run.true("use_parallel") else "use_parallel")
     run.derive("world_size", Unknown(NO_WORLD_SIZE) if world is None else world)
     mode = run.raw("parallel_mode")
     if isinstance(mode, Unknown):
-        if not (run.value("use_parallel").known and run.value("parallel.parallel_mode").known):  # else it is refused
+        if not (run.value("use_parallel").known and run.value("parallel.parallel_mode").known):  # otherwise refused
             _lose(run, mode)
         return
     where = f"{_TRAINER}:{_RESET[read_at(run.table.version)]}"
@@ -93,7 +93,7 @@ def _lose(run: Run, because: Unknown) -> None:
 def _mode(run: Run) -> str | Unknown:
     on = run.true("use_parallel")
     if on is None:
-        return Unknown("use_parallel is not known")
+        return Unknown("use_parallel is unknown")
     if not on:
         return "stand_alone"
     raw = run.raw("parallel.parallel_mode")
@@ -112,18 +112,18 @@ def _pipeline(run: Run, mode: str) -> None:
     on = (
         bool(asked) and mode != "stand_alone"
         if not isinstance(asked, Unknown)
-        else Unknown("pipeline_interleave is not known")
+        else Unknown("pipeline_interleave is unknown")
     )
     run.derive("pipeline_interleave", on, of="parallel.pipeline_config.pipeline_interleave")
     pipeline = run.number("parallel_config.pipeline_stage")
     if not run.value("parallel_config.pipeline_stage").known and _VOCABULARY in run.written:
-        run.lose(_VOCABULARY, "pipeline_stage is not known")
+        run.lose(_VOCABULARY, "pipeline_stage is unknown")
     elif pipeline is not None and pipeline > 1 and _VOCABULARY in run.written:
         run.switch(_VOCABULARY, False, "pipeline_stage is more than 1", "mindformers/core/parallel_config.py:62")
 
 
 def _accumulation(run: Run, mode: str) -> None:
-    """gradient_accumulation_steps counts only without a pipeline, and only in the automatic modes."""
+    """gradient_accumulation_steps only has an effect without a pipeline, and only in the automatic modes."""
     name, pipeline = _STEPS, run.number("parallel_config.pipeline_stage")
     where = f"{_TRAINER}:{_ACCUMULATION[read_at(run.table.version)]}"
     if run.raw(name) is None:
@@ -132,9 +132,9 @@ def _accumulation(run: Run, mode: str) -> None:
     if steps is None or steps <= 1:
         return
     if mode not in AUTOMATIC:
-        run.switch(name, 1, f"it does not count in {mode} mode", where)
+        run.switch(name, 1, f"it is not used in {mode} mode", where)
     elif pipeline is not None and pipeline > 1:
-        run.switch(name, 1, "with a pipeline only micro_batch_num counts", where)
+        run.switch(name, 1, "with a pipeline only micro_batch_num is used", where)
 
 
 def _ulysses(run: Run) -> int | Unknown:
@@ -165,7 +165,7 @@ def _global_batch(run: Run, mode: str, world: int | None) -> Any:
 
 
 Stages = tuple[tuple[int, ...], ...]
-MOST = 100_000  # layers or places for them; no model has more, and a larger number is a mistake or an attack
+MOST = 100_000  # number of layers or layer slots; no model has more, so a larger number is a mistake or an attack
 
 
 class Spread(NamedTuple):
@@ -190,7 +190,7 @@ def offsets(raw: object) -> tuple[tuple[int, ...], ...] | int | None:
 
 
 def _number(raw: object) -> object:
-    """The text of a whole number counts as that number."""
+    """The text of a whole number is read as that number."""
     return int(raw) if isinstance(raw, str) and raw.strip().lstrip("+-").isdecimal() and len(raw) < 20 else raw
 
 
@@ -217,8 +217,8 @@ def spread(layers: int, pipeline: int, chunks: int, raw: object, version: str, *
             return Spread(None, "columns", Message(template, count=len(array[0]), pipeline=pipeline))
         flat = not (isinstance(raw, list) and isinstance(raw[0], list))
         if not flat and len(array) != chunks:
-            one = "offset has {count} rows, but the run has {chunks} virtual chunk a stage"
-            more = "offset has {count} rows, but the run has {chunks} virtual chunks a stage"
+            one = "offset has {count} rows, but the run has {chunks} virtual chunk per stage"
+            more = "offset has {count} rows, but the run has {chunks} virtual chunks per stage"
             return Spread(None, "rows", Message.plural(chunks, one, more, count=len(array), chunks=chunks))
         total, rows = sum(map(sum, array)), array * chunks if flat else array
     if total != rest:

@@ -98,7 +98,7 @@ ONE_BY_ONE = 1 << 20
 
 
 def make_plan(run: Run, target: Target, model: Model, laid: Spread | None) -> Plan:
-    """All parts of the plan that the config determines."""
+    """The parts of the plan that the config determines."""
     return Plan(
         target=target,
         model=replace(model, **_kernels(run)),
@@ -156,7 +156,7 @@ def _layout(run: Run, model: Model, laid: Spread | None) -> Layout:
         sequence_parallel=run.value("parallel_config.use_seq_parallel"),
         stages=derived(laid.stages, "layers over stages, plus offset")
         if laid and laid.stages
-        else unknown("the layers per stage are not known"),
+        else unknown("the layers per stage are unknown"),
         schedule=_schedule(run),
         sequence_splits=whole(run.value("parallel_config.seq_split_num")),
         deferred=derived(0),
@@ -173,12 +173,12 @@ def _degrees(run: Run, mode: object) -> tuple[Value, tuple[Value, ...]]:
         return count, (unknown(mode.because),) * 4
     if mode in AUTOMATIC:
         automatic = mode == "auto_parallel"
-        data = unknown("auto_parallel finds the sharding itself") if automatic else degree(run, "data_parallel")
+        data = unknown("auto_parallel chooses the sharding") if automatic else degree(run, "data_parallel")
         return count, (data, *(degree(run, name) for name in names))
     if run.true("use_parallel") and run.raw("run_mode") == "predict":
-        data = unknown("the serving layout is not compared with the devices")
+        data = unknown("the serving layout is not checked against the devices")
         return count, (data, *(degree(run, name) for name in names))
-    count = derived(1, "every process runs alone") if mode == "stand_alone" else count
+    count = derived(1, "every process runs independently") if mode == "stand_alone" else count
     return count, (count, *(_alone(run, name) for name in names))
 
 
@@ -198,7 +198,7 @@ def _schedule(run: Run) -> Value:
 def _batch(run: Run) -> Batch:
     pipeline, mode = run.number("parallel_config.pipeline_stage"), run.raw("parallel_mode")
     if pipeline is None or isinstance(mode, Unknown):
-        count = unknown("the pipeline stages are not known")
+        count = unknown("the pipeline stages are unknown")
     else:
         count = run.value(
             "parallel_config.micro_batch_num" if pipeline > 1 else "runner_config.gradient_accumulation_steps"
@@ -232,7 +232,7 @@ def _recompute(run: Run, laid: Spread | None) -> Recompute:
         mode=mode,
         method=derived(None),
         layers=derived(None),
-        full_layers=derived(counts) if counts is not None else unknown("the recomputed layers per stage are not known"),
+        full_layers=derived(counts) if counts is not None else unknown("the recomputed layers per stage are unknown"),
         offload=swap,
     )
 
@@ -272,7 +272,7 @@ def _optimizer(run: Run, experts: Value) -> Optimizer:
         if not name.known or name.raw is None or "adam" in str(name.raw).lower()
         else name.derived(str(name.raw).lower(), ""),
         zero=derived(zero) if on.known else on,
-        shards=derived(ranks) if ranks is not None else unknown("data_parallel is not known"),
+        shards=derived(ranks) if ranks is not None else unknown("data_parallel is unknown"),
         expert_shards=_expert_shards(run, experts, ranks),
         weights_sharded=derived(bool(zero)),
         gradient_fusion=derived(False),

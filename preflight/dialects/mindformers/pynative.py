@@ -87,9 +87,7 @@ class _Defaults:
         kind = typed.get("model.model_type")
         name = kind.raw if kind is not None and isinstance(kind.raw, str) else ""
         self._model: dict[str, Any] | None = DEFAULTS.get(name)
-        self._because = (
-            f"the defaults of model_type {name!r} are not known" if name else "model.model_type is not given"
-        )
+        self._because = f"the defaults of model_type {name!r} are unknown" if name else "model.model_type is not given"
 
     def __call__(self, name: str) -> Value:
         if name.startswith("net."):
@@ -99,7 +97,7 @@ class _Defaults:
             return (
                 default(self._model[field], "the model's default")
                 if field in self._model
-                else unknown(f"the default of {field} is not known")
+                else unknown(f"the default of {field} is unknown")
             )
         return default(defaults().get(name), f"MindFormers {VERSION}")
 

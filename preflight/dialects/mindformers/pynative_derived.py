@@ -10,7 +10,7 @@ from preflight.run.arguments import Switch
 from preflight.run.value import Value, derived, unknown
 
 _TRAINER = "mindformers/pynative/trainer/trainer.py"
-MOST_LAYERS = 100_000  # no model has more; a larger number is a mistake or an attack
+MOST_LAYERS = 100_000  # no model has more, so a larger number is a mistake or an attack
 _RANGE = re.compile(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?")
 
 
@@ -45,7 +45,7 @@ def derive(typed: Mapping[str, Value], fallback: Callable[[str], Value], world: 
     chunks = whole(get("parallelism.pipeline_parallel_interleave_num"))
     if found.values["schedule"].raw == "1f1b" and chunks is not None and chunks > 1:
         found.values["schedule"] = get("parallelism.pipeline_parallel_schedule").derived(
-            "interleaved_1f1b", "more than one chunk a stage"
+            "interleaved_1f1b", "more than one chunk per stage"
         )
     return found
 
@@ -106,9 +106,7 @@ def _shard(found: Derived, written: Value | None, data: Value) -> None:
     shard = total // replicate
     found.values["data_parallel_replicate"] = derived(replicate, "data parallel / shard degree")
     if shard * replicate != total:
-        found.values["parallelism.data_parallel_shard"] = unknown(
-            f"data parallel {total} does not split into {replicate} x {shard}"
-        )
+        found.values["parallelism.data_parallel_shard"] = unknown(f"data parallel {total} is not {replicate} x {shard}")
         return
     note = "data parallel / replicas"
     found.values[names[0]] = written.derived(shard, note) if written is not None else derived(shard, note)
@@ -118,11 +116,11 @@ def _shard(found: Derived, written: Value | None, data: Value) -> None:
 
 
 def _batch(found: Derived, get: Callable[[str], Value], typed: Mapping[str, Value], data: Value) -> None:
-    """Micro-batches per step: the global batch and the micro-batch per rank are given."""
+    """Micro-batches per step: derived from the global batch and the micro-batch per rank."""
     total, local, ranks = whole(get("training.global_batch_size")), whole(get("training.local_batch_size")), whole(data)
     name = "parallelism.pipeline_parallel_microbatch_size"
     if total is None or local is None or ranks is None or local < 1 or total < 1 or total % (ranks * local):
-        found.values["micro_batches"] = unknown(data.because or "the global batch does not divide")
+        found.values["micro_batches"] = unknown(data.because or "the global batch is not divisible")
         found.values["first_batch"] = get("training.global_batch_size")
         return
     first = _first_batch(get("training.rampup_batch_size").raw, total)
@@ -138,7 +136,9 @@ def _batch(found: Derived, get: Callable[[str], Value], typed: Mapping[str, Valu
         found.values[name] = written.derived(count, "global batch / (data parallel x local batch)")
         pipeline = whole(get("parallelism.pipeline_parallel"))
         if pipeline is not None and pipeline > 1:
-            found.switches.append(Switch(name, written.raw, count, "the batch sizes decide it", f"{_TRAINER}:622"))
+            found.switches.append(
+                Switch(name, written.raw, count, "it is derived from the batch sizes", f"{_TRAINER}:622")
+            )
 
 
 def _first_batch(ramp: object, total: int) -> int:
@@ -158,7 +158,7 @@ def _stages(get: Callable[[str], Value]) -> Value:
     )
     layers, given = whole(get("net.num_layers")), get("parallelism.pipeline_parallel_layers_per_stage")
     if layers is None or pipeline is None or pipeline < 1 or not 0 < layers <= MOST_LAYERS:
-        return unknown("the number of layers or stages is not known")
+        return unknown("the number of layers or stages is unknown")
     if pipeline == 1:
         return derived(((layers,),), "one stage")
     if chunks is None or chunks < 1:

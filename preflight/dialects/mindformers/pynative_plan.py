@@ -138,12 +138,12 @@ def _shared(a: Arguments) -> Value:
 def _mixture(a: Arguments, layers: int | None, experts: Value) -> Value:
     """The decoder layers that hold experts."""
     if layers is None or not 0 < layers <= MOST_LAYERS:
-        return unknown("the number of layers is not known")
+        return unknown("the number of layers is unknown")
     if experts.raw in (None, 0):
         return derived((False,) * layers, "dense")
     dense, each = whole(net(a, "first_k_dense_replace")), net(a, "moe_layer_freq").raw
     if isinstance(experts.raw, Unknown):
-        return unknown("the number of experts is not known")
+        return unknown("the number of experts is unknown")
     if dense:
         return derived(tuple(i >= dense for i in range(layers)), "first_k_dense_replace")
     if isinstance(each, list) and len(each) == layers:
@@ -199,11 +199,9 @@ def _layout(a: Arguments, found: Derived) -> Layout:
         sequence_parallel=a.get("parallelism.sequence_parallel"),
         tensor_x=default(None),
         stages=found.values["stages"],
-        schedule=schedule.derived(name, "pipeline_parallel_schedule")
-        if name
-        else unknown("the schedule is not one that is known"),
+        schedule=schedule.derived(name, "pipeline_parallel_schedule") if name else unknown("the schedule is unknown"),
         sequence_splits=default(None),
-        heads_split=attention_variant(a) != "dsv4_hybrid",  # it splits the query projection
+        heads_split=attention_variant(a) != "dsv4_hybrid",  # only this attention splits the query projection
     )
 
 
@@ -221,7 +219,7 @@ def _recompute(a: Arguments) -> Recompute:
     return Recompute(
         mode=mode.derived(names[mode.raw], "recompute.mode")
         if isinstance(mode.raw, str) and mode.raw in names
-        else unknown("recompute.mode is none that is known"),
+        else unknown("recompute.mode is unknown"),
         method=default(None),
         layers=default(None),
         modules=derived(tuple(str(name) for name in modules), "select_module")
@@ -238,7 +236,7 @@ def _precision(a: Arguments) -> Precision:
         return (
             value.derived(_DTYPES[raw], field)
             if isinstance(raw, str) and raw in _DTYPES
-            else unknown(f"{field} is not known")
+            else unknown(f"{field} is unknown")
         )
 
     parameters = kind("params_dtype")
@@ -264,14 +262,14 @@ def _optimizer(a: Arguments) -> Optimizer:
     return Optimizer(
         name=kind.derived(names[kind.raw], "optimizer.type")
         if isinstance(kind.raw, str) and kind.raw in names
-        else unknown("optimizer.type is none that is known"),
+        else unknown("optimizer.type is unknown"),
         zero=derived(3, "FSDP"),
         shards=derived(limit or region, "FSDP shard x context")
         if region is not None
-        else unknown("the shard degree is not known"),
+        else unknown("the shard degree is unknown"),
         expert_shards=derived(experts, "FSDP shard x context x tensor / expert")
         if experts
-        else unknown("the expert shard degree is not known"),
+        else unknown("the expert shard degree is unknown"),
         offload=derived(1.0 if a.get("parallelism.cpu_offload").raw is True else 0.0, "cpu_offload"),
         fsdp=derived("pynative"),
     )

@@ -25,7 +25,7 @@ _KINDS: Mapping[str, ValueKind] = {
     "null": NULL,
 }
 """The types of JSON Schema as the framework distinguishes them: a bool is not an integer, an integer is a number."""
-_COMPARED = frozenset(  # compared while the section is made, before types are looked at
+_COMPARED = frozenset(  # compared while the section is created, before types are checked
     {
         ("training", "global_batch_size"),
         ("training", "local_batch_size"),

@@ -204,7 +204,7 @@ def wanted_layers(run: Run, item: Item) -> frozenset[int] | None:
 
 
 def active_layers(run: Run, item: Item) -> frozenset[int] | None:
-    """Ids of the layers where an item takes effect: not in fully recomputed layers. None if unknown."""
+    """Ids of the layers where an item takes effect: except in fully recomputed layers. None if unknown."""
     wanted, here, layout = wanted_layers(run, item), section(run), stages(run)
     if wanted is None or here is None or layout is None or item.setting in EXCLUDING:
         return wanted
@@ -277,7 +277,7 @@ def _with_swap(setting: str, node: Node) -> Iterator[Fault]:
             )
     elif node.kind == "sequence":
         if not _whole(node):
-            template = "{setting} holds {shown}; with swap on every entry must be a layer id"
+            template = "{setting} contains {shown}; with swap on every entry must be a layer id"
             yield Fault("swap-entry", Message(template, setting=setting, shown=shown), node)
     elif not isinstance(node.value, bool):
         template = "{setting} is {shown}; it must be true, false or a list of layer ids"
@@ -287,13 +287,13 @@ def _with_swap(setting: str, node: Node) -> Iterator[Fault]:
 def _pattern_with_swap(setting: str, key: Node, node: Node) -> Iterator[Fault]:
     name, shown = key.value, node.span.text[:40] or "null"
     if not isinstance(name, str):
-        template = "{setting} names an operator {name}; with swap on the name must be text"
+        template = "{setting} names an operator {name}; with swap on the name must be a string"
         yield Fault("swap-key", Message(template, setting=setting, name=key.span.text), key)
     elif node.kind != "sequence":
         template = "'{name}' is {shown}; with swap on it must be a list of layer ids"
         yield Fault("swap-layers", Message(template, name=name, shown=shown), node, (name,))
     elif not _whole(node):
-        template = "'{name}' holds {shown}; with swap on every entry must be a layer id"
+        template = "'{name}' contains {shown}; with swap on every entry must be a layer id"
         yield Fault("swap-id", Message(template, name=name, shown=shown), node, (name,))
 
 
@@ -325,7 +325,7 @@ def _flat_fault(what: str, node: Node, counts: list[int], pipeline: int | None, 
         yield Fault(long, message, node, meant=counts[:pipeline])
     elif (bad := next((i for i, n in enumerate(counts) if n < 0), None)) is not None:
         meant = [max(0, n) if not isinstance(n, bool) else n for n in counts]
-        template = "{what} recomputes {count} layers of stage {stage}; the framework counts down from there for ever"
+        template = "{what} recomputes {count} layers of stage {stage}; the framework then counts down forever"
         yield Fault("endless", Message(template, what=what, count=counts[bad], stage=bad), node, meant=meant)
 
 
@@ -338,8 +338,8 @@ def _nested_fault(what: str, node: Node, plain: list[object], layout: Stages | N
         return
     chunks, pipeline = len(layout), len(layout[0])
     if len(plain) != chunks:
-        one = "{what} has {count} rows, but the run has {chunks} virtual chunk a stage"
-        more = "{what} has {count} rows, but the run has {chunks} virtual chunks a stage"
+        one = "{what} has {count} rows, but the run has {chunks} virtual chunk per stage"
+        more = "{what} has {count} rows, but the run has {chunks} virtual chunks per stage"
         message = Message.plural(chunks, one, more, what=what, count=len(plain), chunks=chunks)
         yield Fault("nested", message, node, meant=_summed(plain, pipeline))
     elif (row := next((r for r in plain if isinstance(r, list) and len(r) != pipeline), None)) is not None:

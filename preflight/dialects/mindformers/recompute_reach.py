@@ -192,8 +192,8 @@ def with_patterns(documents: tuple[Document, ...], arguments: Arguments, plan: P
             derived(repeats(written)),
         )
         return replace(plan, recompute=replace(plan.recompute, operators=found, repeated=again)) if found.raw else plan
-    operators = derived(rows((one.paths, one.counts) for one in reached), "what their recomputation frees")
-    again = derived(repeats((one.paths, one.counts) for one in reached), "matrix work that runs again")
+    operators = derived(rows((one.paths, one.counts) for one in reached), "memory that their recomputation frees")
+    again = derived(repeats((one.paths, one.counts) for one in reached), "matrix products that run again")
     return replace(plan, recompute=replace(plan.recompute, operators=operators, repeated=again))
 
 
@@ -219,7 +219,7 @@ def reaches(run: Run) -> Iterator[Reach]:
 
 
 def _reach(item: Item, here: frozenset[int], layout: Stages, found: Layers) -> Reach:
-    by_kind: dict[int, list[str]] = {}  # a model has few sorts of layers, and may have many layers
+    by_kind: dict[int, list[str]] = {}  # a model has few kinds of layers, but may have many layers
     paths: dict[str, None] = {}
     hit: set[int] = set()
     for layer in here:

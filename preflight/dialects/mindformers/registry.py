@@ -93,7 +93,7 @@ def built(a: Arguments, pipeline: object) -> Iterator[tuple[str, str]]:
     if a.get("train_dataset.data_loader.type").raw in _HANDLED and matches(a.target.version, ">=1.5"):
         yield from _each(a, "train_dataset.data_loader.handler")
     if pipeline == 1 and a.get("runner_config.gradient_accumulation_steps").raw in (None, 1):
-        yield "runner_wrapper", "runner_wrapper"  # else it is replaced
+        yield "runner_wrapper", "runner_wrapper"  # otherwise it is replaced
     if isinstance(a.get("runner_wrapper.scale_sense").raw, dict):
         yield "runner_wrapper.scale_sense", "runner_wrapper.scale_sense"
     yield from _each(a, "callbacks")

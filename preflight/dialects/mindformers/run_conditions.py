@@ -52,4 +52,4 @@ unsized = all_of(trained, _width.is_none)
 latent = all_of(trained, _latent)
 rotary = all_of(trained, _positions.is_in("rope", "yarn"), _unscaled)
 spread = all_of(trained, _positions == "yarn", _unscaled, _latent)
-"""Positions with yarn's own settings."""
+"""Positions of type yarn with specific settings."""

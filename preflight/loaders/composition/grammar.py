@@ -90,7 +90,7 @@ def element(text: str) -> Part:
     found = reader.element("")
     reader.blank()
     if reader.at != len(text):
-        raise Malformed(f"{text[reader.at :][:40]!r} is left over")
+        raise Malformed(f"{text[reader.at :][:40]!r} is unexpected")
     return found
 
 
@@ -243,7 +243,7 @@ class _Reader:
                 parts.append(self.interpolation())
                 continue
             if here in "()[]{}'\"":
-                raise Malformed(f"{here} is inside a word")
+                raise Malformed(f"{here} is not allowed inside a word")
             if here == "\\" and self.text[self.at + 1 : self.at + 2] and self.text[self.at + 1] in _ESCAPED:
                 self.at += 1
                 here = self.text[self.at]

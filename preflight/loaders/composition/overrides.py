@@ -84,7 +84,7 @@ def apply(root: Node, overrides: Iterable[Override], complete: bool = True) -> t
     """A config with overrides, and the rejected ones. complete: the config has all of its keys."""
     refused: list[Refused] = []
     for override in overrides:
-        found = Composed(root, "" if complete else "not all of it is read").at(*override.path)
+        found = Composed(root, "" if complete else "it is only partly read").at(*override.path)
         if override.action == "delete":
             if found.absent:
                 refused.append(Refused("absent", override))

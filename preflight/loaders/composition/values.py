@@ -163,9 +163,9 @@ class Composed:
         if not has_interpolation(node.value):
             return found._replace(value=node.value)
         if found.path in self._active:
-            return found._replace(value=Unknown("an interpolation of itself"), exact=False)
+            return found._replace(value=Unknown("an interpolation that refers to itself"), exact=False)
         if len(self._active) >= MAX_CHAIN or next(self._steps) >= MAX_STEPS:
-            return found._replace(value=Unknown("an interpolation without end"), exact=False)
+            return found._replace(value=Unknown("an endless interpolation"), exact=False)
         self._active.add(found.path)
         try:
             return self._evaluated(template(str(node.value)), found)
@@ -291,7 +291,7 @@ class Composed:
                 return value
             made += str(value)
             if len(made) > MAX_TEXT:
-                return Unknown("a text that is too long")
+                return Unknown("a string that is too long")
         return made
 
 

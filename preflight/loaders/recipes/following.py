@@ -42,7 +42,7 @@ class Effects:
         """The keys that a function may set; None if any may be set."""
         function = self.functions.get(name)
         if name not in self.known and function is not None and function.args.args and depth < MAX_DEPTH:
-            self.known[name] = None  # where it calls itself
+            self.known[name] = None  # the function calls itself
             self.known[name] = set_by(function.body, {function.args.args[0].arg: ()}, self, depth + 1)
         return self.known.get(name)
 
@@ -82,7 +82,7 @@ def _renames(node: ast.AST, names: Names) -> bool:
 def _set_by_call(call: ast.Call, names: Names, effects: Effects, depth: int) -> set[Path] | None:
     function = call.func
     own = chain(function, names)
-    if own is not None:  # a method of a part: it may set what is in there
+    if own is not None:  # a method of a part may set its fields
         return {own[:-1]} if len(own) > 1 else None
     name = function.id if isinstance(function, ast.Name) else ""
     handed = [*handed_over(call, names)]
@@ -226,7 +226,7 @@ class Recipe:
             del self.names[name]
         if part is None and isinstance(value, ast.Name) and value.id not in self.constants:
             self.names[value.id] = path
-        elif part in self.above:  # two sections that are one
+        elif part in self.above:  # two sections that are the same object
             self.twice = True
         return self.values.get(part) if part is not None else None
 

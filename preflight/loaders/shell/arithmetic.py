@@ -121,7 +121,7 @@ def _divided(a: int, b: int) -> int:
 
 def _bits(count: int) -> int:
     if not 0 <= count < 64:
-        raise NotKnown("a shift by more bits than there are")
+        raise NotKnown("a shift by more bits than a number has")
     return count
 
 
@@ -180,7 +180,7 @@ class _Parser:
 
     def need(self, sign: str) -> None:
         if self.take(sign) is None:
-            raise NotKnown("an expression that is not complete")
+            raise NotKnown("an incomplete expression")
 
     @contextmanager
     def taken(self, live: bool) -> Iterator[None]:
@@ -197,7 +197,7 @@ class _Parser:
 
     def assignment(self, depth: int) -> int:
         if depth > _MAX_DEPTH:
-            raise NotKnown("an expression nested too deep")
+            raise NotKnown("an expression that is nested too deeply")
         (kind, name), (_, sign) = self.peek(), self.peek(1)
         if kind != "name" or sign not in ASSIGNING:
             return self.ternary(depth)
@@ -230,7 +230,7 @@ class _Parser:
 
     def unary(self, depth: int) -> int:
         if depth > _MAX_DEPTH:
-            raise NotKnown("an expression nested too deep")
+            raise NotKnown("an expression that is nested too deeply")
         if (sign := self.take(*_UNARY)) is not None:
             return _wrap(_UNARY[sign](self.unary(depth + 1)))
         if self.take("(") is not None:
@@ -247,7 +247,7 @@ class _Parser:
             return self.stepped(text, self.named(text))
         if kind == "number":
             return _wrap(number_of(text))
-        raise NotKnown("an expression that is not complete")
+        raise NotKnown("an incomplete expression")
 
     def stepped(self, name: str, value: int) -> int:
         """x++: the value before the increment."""

@@ -160,7 +160,7 @@ def assign(expander: Expander, tree: Tree, node: Node, exported: bool = False) -
     exported, sometimes = exported or (old is not None and old.exported), old is not None and old.sometimes
     place = tree.span(target)
     if appends and old is not None:
-        expander.spend((len(old.items) + len(old.scalar)) // 100)  # all of it is copied
+        expander.spend((len(old.items) + len(old.scalar)) // 100)  # the whole array is copied
     if target.type == "subscript":
         forget(expander, tree, target.named_children[0])
     elif value is not None and value.type == "array":

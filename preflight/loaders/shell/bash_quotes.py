@@ -45,7 +45,7 @@ class TooDeep(Exception):
 
 
 class Quotes:
-    """Finds ends in a text. substitution: finds the end of the commands after `$(`."""
+    """Finds ends in a text. substitution: a function that finds the end of the commands after `$(`."""
 
     def __init__(self, text: str, substitution: Callable[[int], int]) -> None:
         self.text, self.substitution, self._open = text, substitution, 0

@@ -55,7 +55,7 @@ class Commands:
         self.nounset = False
         self.exits: tuple[Tree, Node, str] | None = None
         self.ended = self.through = False
-        """exits: the last `exit` reached, with its code; ended: the script certainly ends there; through: go on."""
+        """exits: the last `exit` reached, with its code; ended: the script certainly ends; through: it continues."""
         self.removed: list[tuple[Span, str]] = []
         self.traps: dict[str, Nested] = {}
         self.scripts = WrittenScripts(self.printer, self.launches, lambda text: self._script_text(text, meant=True))

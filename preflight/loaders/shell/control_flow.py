@@ -245,7 +245,7 @@ def _branches(node: Node) -> list[tuple[list[Node], list[Node]]]:
 
 MAX_ROUNDS = 16
 _OVER_ARGUMENTS = lazy_pattern(r"getopts\b|\$#|\$\{#\}|\$\{?1\b")
-"""A condition that asks whether there are arguments left."""
+"""A condition that tests whether arguments are left."""
 
 
 def follow_for(follower: Follows, tree: Tree, node: Node) -> None:

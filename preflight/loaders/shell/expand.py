@@ -60,7 +60,7 @@ def subscript(expander: Expands, variable: Variable, text: str, span: Span) -> s
 
 
 def elements_of(expander: Expands, values: list[Value], operand: str, span: Span) -> list[Value] | None:
-    """The values that `offset:length` selects from a list; None if unknown, or rejected by bash."""
+    """The values that `offset:length` selects from a list; None if unknown, or if bash rejects it."""
     offset, colon, length = operand.partition(":")
     try:
         start = _number(expander, offset.strip() or "0", span)
@@ -232,7 +232,7 @@ class Expander(Parameters):
     def _bounded(self, tree: Tree, node: Node, quoted: bool) -> Bits:
         span = tree.span(node)
         if self.depth > MAX_DEPTH:
-            return [Bit(Piece(None, span, exact=False, because="an expansion nested too deep"))]
+            return [Bit(Piece(None, span, exact=False, because="an expansion that is nested too deeply"))]
         self.depth += 1
         try:
             if node.type == "arithmetic_expansion" or is_arithmetic(span.text):

@@ -107,7 +107,7 @@ def unused_sizes(commands: Commands, used: set[str]) -> Iterator[Problem]:
         if variable.exported or variable.sometimes or variable.array or not value.isdecimal():
             continue
         if int(value) > 1 or not layout:
-            message = Message("{name}={value} is never used: no option takes it", name=name, value=value)
+            message = Message("{name}={value} is never used: no option uses it", name=name, value=value)
             yield Problem("unused-size-variable", message, variable.place)
 
 
@@ -121,17 +121,17 @@ def unused_paths(commands: Commands, used: set[str]) -> Iterator[Problem]:
             continue
         uses = len(re.findall(rf"\$\{{?{other}\b", commands.files.source.text))
         if uses < 2 and "LOAD" in name:
-            continue  # a run from the beginning
+            continue  # the run starts from the beginning
         if variable.exported or variable.sometimes or variable.array or not variable.items:
             continue
         if all(piece.text == "" and not piece.because for value in variable.items for piece in value):
-            continue  # there is no folder to pass
-        message = Message("{name} is never used: no option takes it, while ${other} is passed", name=name, other=other)
+            continue  # no folder can be passed
+        message = Message("{name} is never used: no option uses it, while ${other} is passed", name=name, other=other)
         yield Problem("unused-path", message, variable.place)
 
 
-_TAKEN_FOR_A_COMMAND = "with a blank at the = {name} gets no value: bash runs {word} as a command"
-_TAKEN_FOR_NAMES = "with a blank at the = {name} gets no value: {word} takes what follows for names"
+_TAKEN_FOR_A_COMMAND = "because of the blank next to =, {name} gets no value: bash runs {word} as a command"
+_TAKEN_FOR_NAMES = "because of the blank next to =, {name} gets no value: {word} treats what follows as names"
 
 
 def blanks_at_equals(tree: Tree, commands: Commands, used: set[str]) -> Iterator[Problem]:
@@ -145,11 +145,11 @@ def blanks_at_equals(tree: Tree, commands: Commands, used: set[str]) -> Iterator
         if name in used and empty and not inert:
             rest = tree.source.text[match.end() :].split(None, 1)
             word = name if "=" not in span.text.split()[0] else rest[0] if rest else ""
-            template = "with a blank at the = {name} gets no value: bash runs {word} as a command"
+            template = "because of the blank next to =, {name} gets no value: bash runs {word} as a command"
             if match[1]:
                 word, template = (
                     match[1].strip(),
-                    "with a blank at the = {name} gets no value: {word} takes what follows for names",
+                    "because of the blank next to =, {name} gets no value: {word} treats what follows as names",
                 )
             flags = re.findall(rf"(--[\w-]+)[ \t=]+[\"']?\$\{{?{name}\b", tree.source.text)
             keys = (name, *dict.fromkeys(flags[:_MOST]))
@@ -205,9 +205,7 @@ def faults(tree: Tree, commands: Commands) -> Iterator[Problem]:
         yield from _unused(tree, commands)
         yield from _not_exported(tree, commands)
     if tree.cut or commands.follower.exhausted:
-        yield Problem(
-            "script-not-followed", "the script is too involved to be followed to its end", tree.source.span(0)
-        )
+        yield Problem("script-not-followed", "the script is too complex to be followed to its end", tree.source.span(0))
 
 
 def carriage_returns(source: Source) -> Iterator[Problem]:

@@ -48,9 +48,9 @@ _IF = ("if_statement", "elif_clause", "while_statement")
 _EXPANSION = re.compile(r"\$\{(\w+):?\+")
 _SAID = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
 _NEVER_DEFINED = "${name} is never defined, so it expands to nothing{hint}{stops}"
-_DEFINED_LATER = "${name} is defined only further down, so it expands to nothing{hint}{stops}"
+_DEFINED_LATER = "${name} is only defined further down, so it expands to nothing{hint}{stops}"
 _NEVER_SET = "${name} is not set in this script; unless the environment sets it, {flag} gets no value{stops}"
-_SET_LATER = "${name} is set only further down; unless the environment sets it, {flag} gets no value{stops}"
+_SET_LATER = "${name} is only set further down; unless the environment sets it, {flag} gets no value{stops}"
 
 
 def launch_faults(found: Found, commands: Commands) -> Iterator[Problem]:
@@ -72,7 +72,7 @@ def launch_faults(found: Found, commands: Commands) -> Iterator[Problem]:
     for name, flag, span in found.settled.unset[:MOST_BROKEN]:
         late, given = commands.state.late(name, span), _GIVEN.fullmatch(name) is not None
         if re.search(rf"(?m)^[ \t]*(?:export[ \t]+)?{name}[ \t]+=", found.statement.source.text):
-            continue  # blanks-at-equals reports it
+            continue  # the rule blanks-at-equals reports this
         if not late and (not given or name.endswith("_PATH")) and (meant := meant_variable(name, commands, used)):
             yield misspelt_variable(name, meant, flag, span)
         elif not given and not (handed and _LOCAL_COUNT.fullmatch(flag)) and not _is_guarded(name, span, trees):
@@ -174,7 +174,7 @@ def _first_words(statement: Span, commands: Commands) -> Iterator[Problem]:
             span = statement._replace(start=statement.start + match.start(), end=statement.start + match.end())
             message = Message.plural(
                 len(flags),
-                "${name} expands to the first word of the array only: {flags} is not passed on",
+                "${name} expands only to the first word of the array: {flags} is not passed",
                 "${name} expands to the first word of the array only: {flags} are not passed on",
                 name=name,
                 flags=first_three(flags),
@@ -341,7 +341,7 @@ def not_launched(source: Source, launch: Launch, problem: Problem, also: tuple[S
 
 
 def _not_launched_asked(tree: Tree, around: Node) -> str:
-    """The question in a case or an if."""
+    """The condition of a case or an if."""
     if around.type == "case_statement":
         value = around.child_by_field_name("value")
         return tree.text(value) if value is not None else ""

@@ -69,7 +69,7 @@ def settle(
         any_number = made.because in ("$@", "$*") or made.because.endswith((UNREAD, PILED))
         positional = _POSITIONAL.fullmatch(made.because) is not None
         if follows and positional and field.loose:
-            assumed.append(made)  # the value of an option, or behind a switch
+            assumed.append(made)  # the word is the value of an option, or follows a switch
         elif any_number or group or (field.loose and not follows):
             loose.append(made)
             if extra or positional or name in state.by_caller or (undefined and not group):

@@ -60,7 +60,7 @@ class Nested(NamedTuple):
 
 
 class Texts:
-    """All texts parsed by themselves while a script was followed; leads from them back to files."""
+    """All texts that were parsed separately while a script was followed; maps them back to files."""
 
     def __init__(self) -> None:
         self._known: dict[int, Nested] = {}
@@ -76,22 +76,22 @@ class Texts:
         return [piece._replace(uses=tuple(map(self.span, piece.uses)))] if piece.uses else [piece]
 
     def span(self, span: Span) -> Span:
-        """A place in a file."""
+        """Return a place traced back to a file."""
         while (text := self._known.get(id(span.source))) is not None and text.pieces:
             span = text.origins(Piece(span.text, span))[0].span
         return span
 
     def word(self, word: Word) -> Word:
-        """A word, traced back."""
+        """Return a word traced back to a file."""
         parts = word.pieces or (Piece(word.text, word.span, word.uses, word.editable, word.because, word.maybe),)
         return word_of(merged([origin for part in parts for origin in self.pieces(part)]) or parts)
 
     def count(self, count: Count | None) -> Count | None:
-        """A count, traced back."""
+        """Return a count traced back to a file."""
         return count._replace(span=self.span(count.span)) if count is not None and count.span is not None else count
 
     def taken(self, taken: Taken) -> Taken:
-        """A launch with every word where it was typed."""
+        """A launch with every word at the place where it was typed."""
         if not self._known:
             return taken
         launch = taken.launch
@@ -145,7 +145,7 @@ _USERS = frozenset(["su", "runuser"])
 _STRINGS = _USERS | {"script", "flock", "env"}
 """Programs, in addition to shells, that take a command line as one word."""
 _QUEUES = frozenset(["at", "batch", "qsub", "bsub"])
-"""Programs that read a script from stdin, for later."""
+"""Programs that read a script from stdin and run it later."""
 _SSH = Spec(frozenset("1246AaCfGgKkMNnqsTtVvXxYy"), {letter: letter for letter in "BbcDEeFIiJLlmOopQRSWw"})
 _STDIN = ("/dev/stdin", "/proc/self/fd/0", "/dev/fd/0")
 _KEYS = ("C-m", "Enter", "KPEnter", "C-j")
@@ -154,7 +154,7 @@ MOST_FRONT = 40
 
 
 class Inside(NamedTuple):
-    """The source of a shell's text. front: the number of words before it that count; string: the word with the text;
+    """The source of a shell's text. front: the number of relevant words before it; string: the word with the text;
     script: the file that it runs; neither: it reads stdin. arguments: its positional parameters, None if those of the
     surrounding script apply."""
 

@@ -40,7 +40,7 @@ def quoted(text: str, quote: str, expands: bool) -> str:
     if quote == "'" and "'" in text:
         raise CannotEdit(f"{text!r} cannot be in single quotes")
     if expands and (not text or re.search(r"[\s*?\[\]]", text)):
-        raise CannotEdit(f"{text!r} would fall apart where it is expanded")
+        raise CannotEdit(f"{text!r} would be split into words where it is expanded")
     if quote == '"':
         return re.sub(r'([$`"\\])', r"\\\1", text)
     return text if quote == "'" else shlex.quote(text)

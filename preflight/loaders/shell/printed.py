@@ -28,7 +28,7 @@ MOST_ROUNDS = 200
 
 class Streams(NamedTuple):
     """The input and output of a command. text: its stdin; source: the file that it reads; to: its output file; grows:
-    appended; away: the output goes to no later command. document: its here-document."""
+    appended; away: the output is not passed to a later command. document: its here-document."""
 
     document: Node | None = None
     text: Read | None = None
@@ -217,7 +217,7 @@ def _decoded(piece: Piece) -> list[Piece]:
 
 
 def _printf(words: list[Field]) -> Value | None:
-    """The format, repeated as long as there are words: %s, %d and %b take one each."""
+    """The format, repeated as long as there are words: %s, %d and %b consume one each."""
     if words and text_of(words[0].pieces) == "--":
         words = words[1:]
     if not words or text_of(words[0].pieces) is None or (text_of(words[0].pieces) or "").startswith("-v"):

@@ -35,9 +35,9 @@ _CAUSES = frozenset(["lost-continuation", "blank-after-backslash"])
 
 
 class Refusal(NamedTuple):
-    """Where bash stops. start, end: the place to show. related: the place of an unclosed block. unit: the start of the
-    command that bash reads as a whole, none of which runs. readable: the fault is small (a placeholder, or a missing
-    line continuation), so the rest of the script is read as intended.
+    """The place where bash stops. start, end: the place to show. related: the place of an unclosed block. unit: the
+    start of the command that bash reads as a whole, none of which runs. readable: the fault is small (a placeholder, or
+    a missing line continuation), so the rest of the script is read as intended.
     """
 
     rule: str
@@ -49,7 +49,7 @@ class Refusal(NamedTuple):
     readable: bool = False
 
     def problem(self, source: Source) -> Problem:
-        """In the form that a rule reports."""
+        """The refusal in the form that a rule reports."""
         related = () if self.related is None else (Span(source, self.related, self.related + 1),)
         return Problem(self.rule, self.message, Span(source, self.start, self.end), related)
 
@@ -97,7 +97,7 @@ def _refusal(text: str) -> Refusal | None:
     if _TEMPLATE.search(text) and _judged(_TEMPLATE.sub(_without_template, text)) is None:
         return None
     if "\r\n" in text and _judged(text.replace("\r\n", "\n")) is None:
-        return None  # carriage-return reports it
+        return None  # the rule carriage-return reports this
     if (named := _placeholder(text, found[0].at)) is not None:
         return Refusal(*named, found[1].unit, _judged(without_placeholders(text)) is None)
     return _explained(*found)
@@ -135,7 +135,7 @@ def _placeholder(text: str, at: int) -> tuple[str, Message, int, int, None] | No
         if end > line - 1 or at <= end + 1:
             shown = text[start:end]
             message = Message(
-                "bash refuses this script: {placeholder} is not filled in, and bash takes `<` and `>` for redirections",
+                "bash refuses this script: {placeholder} is not filled in, and bash reads `<` and `>` as redirections",
                 placeholder=shown,
             )
             return SYNTAX, message, start, end, None
@@ -234,7 +234,7 @@ def _because(refused: Refused, commands: Commands) -> tuple[Message, Block | Non
     if not token and before in REDIRECTIONS:
         return Message("no file follows `{sign}`", sign=before), None
     if not token and refused.at < len(commands.text):
-        return Message("the line ends where the command goes on"), None
+        return Message("the line ends before the command is complete"), None
     line = commands.text.count("\n", 0, block.at) + 1 if block is not None else 0
     if not token:
         return _at_end(block, line)
@@ -279,7 +279,7 @@ def _at_end(block: Block | None, line: int) -> tuple[Message, Block | None]:
 def _closing(token: str, block: Block | None, line: int) -> tuple[Message, Block | None]:
     """A word that belongs to a block, which is not open here or is interrupted by another one."""
     if block is None:
-        return Message("this `{token}` belongs to no `{block}`", token=token, block=_CLOSES[token]), None
+        return Message("this `{token}` has no matching `{block}`", token=token, block=_CLOSES[token]), None
     message = Message(
         "this `{token}` comes before the `{wants}` of the `{block}` on line {line}",
         token=token,

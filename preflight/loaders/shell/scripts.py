@@ -58,7 +58,7 @@ class Files:
 
     def _find_sourced(self, name: str, end: bool, source: Source) -> Source | None:
         name = name.lstrip("/") if end else name
-        vague = end and "/" not in name  # $HOME/env.sh is another file
+        vague = end and "/" not in name  # $HOME/env.sh is a different file
         script = self.source.path
         if not name or script is None:
             return None
@@ -107,7 +107,7 @@ class Files:
 
     def _shown(self, script: Path, path: Path) -> str:
         """The name of another file, relative to the displayed location of the script."""
-        if os.path.abspath(self.source.name) != os.path.abspath(script):  # a submission, named as typed
+        if os.path.abspath(self.source.name) != os.path.abspath(script):  # a submitted script, named as typed
             return os.path.relpath(path, script.parent.resolve())
         return os.path.normpath(Path(self.source.name).parent / os.path.relpath(path, script.parent.resolve()))
 

@@ -83,9 +83,9 @@ def _bad_substitutions(tree: Tree) -> Iterator[Problem]:
         if tree.source.line(tree.source.position(match.start()).line).lstrip().startswith("#"):
             continue
         template = (
-            "bash cannot expand {text}: it prints `bad substitution`, and what the word belongs to stays empty{hint}"
+            "bash cannot expand {text}: it prints `bad substitution`, and the word that contains it stays empty{hint}"
         )
-        hint = Message("; the variable is ${{{name}}}", name=match[1]) if match[1] else ""
+        hint = Message("; write the variable as ${{{name}}}", name=match[1]) if match[1] else ""
         span = Span(tree.source, match.start(), match.end())
         yield Problem("bad-substitution", Message(template, text=match[0], hint=hint), span)
 
@@ -100,7 +100,9 @@ def _unread(tree: Tree, node: Node) -> Iterator[Problem]:
             source = tree.text(before).split(None, 1)[:1]
             if source in (["yes"], [":"], ["true"], ["sleep"]):
                 continue
-            message = Message("{command} reads no input: what the command in front prints is lost", command=first[0])
+            message = Message(
+                "{command} does not read its input: the output of the command before it is lost", command=first[0]
+            )
             yield Problem("unread-pipe", message, tree.span(child))
 
 
@@ -156,14 +158,14 @@ def _misspelt(tree: Tree, test: Span, name: str, meant: str, commands: Commands)
     parts, others = meant.split("_"), name.split("_")
     odd = [(one, other) for one, other in zip(parts, others, strict=False) if one != other]
     if set_at is None or len(parts) != len(others) or len(odd) != 1:
-        template = "${name} is not set, so this test never sees ${meant}, which is: did you mean that"
+        template = "${name} is not set, so this test never reads ${meant}, which is set: did you mean that"
         return Problem("misspelt-in-test", Message(template, name=name, meant=meant), test)
     elsewhere = re.sub(rf"\b(?:{re.escape(name)}|{re.escape(meant)})\b", "", tree.source.text)
     one, other = (re.search(rf"(?<![A-Za-z0-9]){re.escape(part)}(?![A-Za-z0-9])", elsewhere) for part in odd[0])
     if one is None and other is not None:
-        template = "{meant} is read nowhere: the test of ${name}, which is not set, never sees it; did you mean that"
+        template = "{meant} is never read: this test reads ${name}, which is not set; did you mean {meant}"
         return Problem("misspelt-in-test", Message(template, name=name, meant=meant), set_at, (test,))
-    template = "${name} is not set, so this test never sees ${meant}, which is: did you mean that"
+    template = "${name} is not set, so this test never reads ${meant}, which is set: did you mean that"
     return Problem("misspelt-in-test", Message(template, name=name, meant=meant), test)
 
 
@@ -175,7 +177,7 @@ def _unexpanded(word: Word, flag: str) -> Iterator[Problem]:
     source, start = word.span.source.text, word.span.start
     quoted = source[start - 1 : start] == "'" or source[start : start + 1] == "'" or f"'{word.text}'" in source
     if quoted:
-        template = "{flag} gets the text {text}: in single quotes bash does not expand it"
+        template = "{flag} gets the literal text {text}: bash does not expand it in single quotes"
         message = Message(template, flag=flag, text=match[0])
         yield Problem("unexpanded-variable", message, word.span, word.uses, _in_double_quotes(word))
 
@@ -187,7 +189,7 @@ def _in_double_quotes(word: Word) -> tuple[str, Span, str] | None:
         span = span._replace(start=span.start - 1, end=span.end + 1)
     if span.text != f"'{word.text}'" or re.search(r"[\"`\\!]|\$\(", word.text or ""):
         return None
-    return "write it in double quotes", span, f'"{word.text}"'
+    return "use double quotes", span, f'"{word.text}"'
 
 
 def _removed(found: Found, commands: Commands) -> Iterator[Problem]:
@@ -199,12 +201,11 @@ def _removed(found: Found, commands: Commands) -> Iterator[Problem]:
         for span, removed in commands.removed if path else ():
             before = span.source is found.statement.source and span.start < found.statement.start
             if before and (path == removed or path.startswith(f"{removed}/")):
-                message = Message("{path} is removed before --load reads it: the run starts from nothing", path=path)
+                message = Message("{path} is removed before --load reads it: the run starts from scratch", path=path)
                 yield Problem("removed-before-load", message, span, (load.span,))
             elif before and (folder := _started_in(path, removed, found)):
                 template = (
-                    "{removed} is removed, which holds {path} where the script is started in {folder}: the run starts "
-                    "from nothing"
+                    "{removed} is removed, which contains {path} if started in {folder}: the run starts from scratch"
                 )
                 message = Message(template, removed=removed, path=path, folder=folder)
                 yield Problem("removed-before-load", message, span, (load.span,))

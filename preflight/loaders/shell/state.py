@@ -91,7 +91,7 @@ class State:
         self.several = False
         """A variable may hold one of several commands."""
         self.foreign = False
-        """A file was sourced that cannot be read here: it may set any variable."""
+        """An unreadable file was sourced: it may set any variable."""
         self.held: frozenset[str] = frozenset()
         """Names whose value is stated outside the script, so that its assignments have no effect."""
         self._frames: list[Changes] = []
@@ -100,7 +100,7 @@ class State:
         return self.variables.get(name)
 
     def miss(self, name: str) -> None:
-        """A variable was read that is not set."""
+        """An unset variable was read."""
         if name not in self.ever:
             self.early.add(name)
 

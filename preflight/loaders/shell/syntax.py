@@ -223,7 +223,7 @@ def _read(source: Source, most: int) -> str:
         return source.text
     bare = without_padding(source.text, MAX_SCRIPT)
     if bare is None:
-        raise InputError(f"has more than {MAX_SCRIPT:,} characters of a script, which are not read", source.name)
+        raise InputError(f"has more than {MAX_SCRIPT:,} characters, the limit for a script", source.name)
     return bare
 
 
@@ -232,10 +232,10 @@ def _skipping(data: bytes) -> Any:
     import tree_sitter
 
     if len(data) <= MAX_SCRIPT:
-        return tree_sitter.Parser(_language())  # each its own: two threads must not share one
+        return tree_sitter.Parser(_language())  # one per thread: two threads must not share a parser
     bounds = [0, *(at for run in _LONG.finditer(data) for at in (run.start() + 1, run.end() - 1)), len(data)]
     shown = zip(bounds[::2], bounds[1::2], strict=True)
-    point = tree_sitter.Point(0, 0)  # rows are not asked for
+    point = tree_sitter.Point(0, 0)  # rows are not used
     ranges = [tree_sitter.Range(point, point, start, end) for start, end in shown]
     return tree_sitter.Parser(_language(), included_ranges=ranges)
 

@@ -11,7 +11,7 @@ from preflight.source.text import Span
 from preflight.source.word import Needed, Reason
 
 _BLANKS = lazy_pattern(r"[ \t\n]+")
-_SENTENCE = lazy_pattern(  # of small letters: compiling one that ignores case takes ten times as long
+_SENTENCE = lazy_pattern(  # lower case only: compiling a pattern that ignores case takes ten times as long
     r"(?:your|fill|replace|please|enter|insert|todo|change|path to|the)\b[^\n= ]* [^\n=]*"
     r"|(?=.*\b(?:ip|path|dir|directory|node|address|port|ifname|file|folder|here|tokenizer|checkpoint|ckpt|dataset)\b)"
     r"[a-z]+(?: [a-z]+)+"
@@ -31,7 +31,7 @@ class Break:
 
 
 BREAK = Break()
-UNREAD, PILED = ", which a file that is not read may set", ", which branches make too long"
+UNREAD, PILED = ", which a file that is not read may set", ", which becomes too long on several branches"
 """Endings of the reasons for a list that may contain any words."""
 Bits = list["Bit | Break"]
 Value = tuple[Piece, ...]

@@ -69,7 +69,8 @@ class Checkout:
     def roots(self, versions: Mapping[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The folders that contain the packages of some frameworks, and the frameworks that are missing.
 
-        versions: of the frameworks. What the checkout lacks may be in a neighbouring folder: in one, of that version.
+        versions: of the frameworks. Missing parts of the checkout may be in a neighbouring folder, if exactly one has
+        that version.
         """
         places = {layout.framework: at for layout, at in reversed(list(self._places.items()))}
         for name in [name for name in versions if name not in places]:

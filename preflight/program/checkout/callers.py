@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # most runs are in no checkout of a front end
 
 class FrontEndLayout(NamedTuple):
     """How a program is in a checkout. mark: a file that shows it; version: the file with its release, and the pattern
-    that finds it; parser: where it adds options, () where its keys are none of a parser; configs: the folder of the
+    that finds it; parser: where it adds options, () if its keys do not come from a parser; configs: the folder of the
     files that have its keys; fork: its name where that is another one."""
 
     name: str
@@ -32,7 +32,7 @@ MOST_CONFIGS = 100
 SLIME, BACKEND = "slime", "backends/megatron_utils/arguments.py"
 _QUOTED = r"version(?:__)?\s*=\s*['\"](\d[\w.]*)['\"]"
 _PARTS = r"MAJOR\s*=\s*(\d+)\s+MINOR\s*=\s*(\d+)\s+PATCH\s*=\s*(\d+)(?:\s+PRE_RELEASE\s*=\s*['\"](\w*)['\"])?"
-"""Numbers of a release, and what makes it a candidate for one."""
+"""The numbers of a release, and the suffix of a release candidate."""
 
 
 def _slime(package: str) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ def options_in(framework: str, release: str) -> frozenset[str]:
     )
 
 
-try:  # hashlib loads OpenSSL first, which takes longer than to read a config
+try:  # hashlib first loads OpenSSL, which takes longer than reading a config
     from _sha1 import sha1  # type: ignore[import-not-found]
 except ImportError:
     from hashlib import sha1
@@ -133,7 +133,7 @@ RECKONED = 12
 class OwnChecks:
     """The checks in the files of one package.
 
-    renamed: upstream's package, where it has another name here, and that name. arguments: arguments that have another
+    renamed: upstream's package, if it has another name here, and that name. arguments: arguments that have another
     name in the described release, each with that name.
     """
 
@@ -176,7 +176,8 @@ class OwnChecks:
         return any(wanted & self._in(path, everything) for path in list(paths)[:RECKONED])
 
     def _places(self, path: str) -> Iterator[str]:
-        """Where a file of upstream may be here: under its name, under the old name of the package, in the parser."""
+        """Possible locations of an upstream file here: under its name, under the old name of the package, in the
+        parser."""
         ours = path.replace(*self._renamed, 1) if self._renamed else path
         package = ours.partition("/")[0]
         yield from (ours, f"{package}/training/arguments.py", f"{package}/arguments.py")
@@ -237,14 +238,14 @@ class Package:
         self.changed = 0 if self.proven else like.of.get(self.release, 0) - like.same.get(self.release, 0)
         self.resembles = like.same.get(self.release, 0) > 0
         told = bool(self.said) or self.resembles
-        fragment = told and self.release in like.partial  # the rest comes from elsewhere
+        fragment = told and self.release in like.partial  # the other parts are elsewhere
         self.partial = fragment or not self.release
         self.evidence = like.tag or (file if self.said else f"{layout.package}/")
         self._checks: OwnChecks | None = None
 
     @property
     def ancient(self) -> bool:
-        """Whether it is Megatron-LM from before there was a core in it."""
+        """Whether it is a Megatron-LM from before the introduction of the core."""
         if self.framework != "megatron" or self.said or self.resembles:
             return False
         return self.layout.package == "." or self.files.text("megatron/core/__init__.py") is None

@@ -16,10 +16,10 @@ from preflight.source.record import NamedTuple
 from preflight.source.text import InputError, Source
 
 MAX_BYTES = 1_000_000
-"""Of one file: the largest parser of a framework has 300,000."""
+"""Maximum characters of one file: the largest parser of a framework has 300,000."""
 MOST_FILES = 4_000
 MOST_BYTES = 40_000_000
-"""Of all files opened in one checkout."""
+"""Maximum of all files opened in one checkout."""
 MOST_ENTRIES = 20_000
 MOST_BESIDE = 5_000
 """Entries of one folder; of a larger one none is looked at."""
@@ -143,7 +143,7 @@ LAYOUTS = (
         ("training/arguments.py", "arguments.py", "post_training/arguments.py", "training/config"),
         r"^_check_arg_is_not_none$",
     ),
-    Layout(  # its first generation, before there was a package
+    Layout(  # its first generation, before the package existed
         "megatron",
         ".",
         ("gpt2_data_loader.py",),
@@ -192,7 +192,7 @@ _TAG = lazy_pattern(r"\bcore_[vr](\d+\.\d+\.\d+)|\bmegatron[-_]core(?:\[\w+\])?\
 _IN_NAME = lazy_pattern(
     r"(?i)(?:\b|_)megatron[-_](?:lm|core)[-_](?:core[-_])?[rv]?([0-3])[._](\d+)(?:[._](\d+))?(?![\w.]*\d)"
 )
-"""A folder or a branch that is called after a release, as `third_party/megatron_lm_0_9_0`."""
+"""A folder or a branch named after a release, such as `third_party/megatron_lm_0_9_0`."""
 _COMMENT = lazy_pattern(r"(?m)^[ \t]*#.*$")
 _MINDFORMERS = lazy_pattern(r"\bmindformers\s*(?:==|~=)\s*(\d+\.\d+\.\d+)")
 _RANGE = lazy_pattern(

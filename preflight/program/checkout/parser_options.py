@@ -13,7 +13,7 @@ from preflight.source.record import NamedTuple
 
 ADDS = "add_argument"
 GENERATES = "ArgumentGroupFactory"
-"""By which Megatron-LM makes options of the fields of its configuration classes, since 0.16."""
+"""The function with which Megatron-LM generates options from the fields of its configuration classes, since 0.16."""
 WIDENS = "argument_choices_value"
 """How MindSpeed's function ends that adds a choice to an option of Megatron-LM."""
 FOLDER = "parsers-3"
@@ -129,7 +129,7 @@ def _kind(said: dict[str, ast.expr]) -> str:
 
 
 def _handed(call: ast.Call) -> str:
-    """The kind among the arguments of a function that is given an option, "" where none is one."""
+    """The kind among the arguments of a function that receives an option, "" if there is none."""
     return next((_KINDS[one.id] for one in call.args[2:] if isinstance(one, ast.Name) and one.id in _KINDS), "")
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from typing import NamedTuple
 
-try:  # hashlib loads OpenSSL first, which takes longer than all of this
+try:  # hashlib first loads OpenSSL, which takes longer than all of this
     from _sha1 import sha1  # type: ignore[import-not-found]
 except ImportError:
     from hashlib import sha1
@@ -57,7 +57,7 @@ class Site:
 OWNERS = frozenset(
     {"args", "self", "config", "cfg", "transformer_config", "model_config", "arg", "parsed_args", "new_args"}
 )
-"""Names whose attributes are the arguments themselves."""
+"""Names with the arguments as their attributes."""
 _OPPOSITE: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Eq: ast.NotEq,
     ast.NotEq: ast.Eq,

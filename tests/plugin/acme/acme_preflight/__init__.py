@@ -1,5 +1,5 @@
-"""What Acme adds to preflight: its own trainer's YAML, its front end to Megatron, its accelerator, a house rule, a CSV
-report."""
+"""Acme's additions to preflight: its own trainer's YAML, its front end to Megatron, its accelerator, a house rule, a
+CSV report."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def preflight_rules() -> Sequence[Rule]:
 
 
 def starts_acme_train(document: Document) -> bool:
-    """By its entry script."""
+    """Recognise a launch by its entry script."""
     return document.launch is not None and (document.launch.entry.text or "").endswith("acme_train.py")
 
 

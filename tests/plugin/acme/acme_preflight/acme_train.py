@@ -13,7 +13,7 @@ def devices(run: Run) -> Value:
 
 @derives("max_position_embeddings")
 def positions(run: Run) -> None:
-    """What acme-train sets before Megatron validates."""
+    """The values that acme-train sets before Megatron validates."""
     run.derive("max_position_embeddings", run.seq_length, "the sequence length")
 
 

@@ -21,7 +21,7 @@ class AcmeDialect:
     targets = (TARGET,)
 
     def claims(self, document: Document, request: Request) -> bool:
-        """By the one key that nobody else has."""
+        """Recognise a file by the key that no other program has."""
         return document.tree is not None and document.tree.get("acme_trainer") is not None
 
     def read(self, document: Document, surroundings: Surroundings) -> Reading:
