@@ -160,8 +160,8 @@ class Checkpoint(NamedTuple):
 class NamedPath(NamedTuple):
     """A file or folder that a run names. fault: "missing", "no-files" for a folder without files of the expected kind,
     "cut-off" for an incomplete one, "not-usable" for strategies that MindSpore cannot read, "unread" if that is
-    unknown, for the reason `because`. kind: the format of weights, "" where it is not known; width: their hidden size,
-    0 if it is not known."""
+    unknown, for the reason `because`. kind: the format of weights, "" if it is unknown; width: their hidden size,
+    0 if it is unknown."""
 
     name: str
     argument: str

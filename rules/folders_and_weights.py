@@ -133,7 +133,7 @@ def save_folder_too_small(job: Job) -> Iterator[Finding | Unverified]:
 
 
 CUT_OFF = {
-    "cut-off": "the weights are not whole: {because}",
+    "cut-off": "the weights are incomplete: {because}",
     "not-usable": "the strategies of the weights cannot be read: {because}",
 }
 

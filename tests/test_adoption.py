@@ -125,7 +125,7 @@ def test_a_moved_finding_is_not_told(cli, commit):
 def test_an_unknown_revision_is_wrong_usage(cli, commit, revision):
     write(BAD)
     ran = cli(*CHECK, "run.yaml", f"--diff-base={revision}")
-    assert ran.code == 2 and "git knows no revision" in ran.err and not Path("x").exists()
+    assert ran.code == 2 and "git does not know the revision" in ran.err and not Path("x").exists()
 
 
 def test_statistics_count_by_rule(cli):

@@ -25,7 +25,7 @@ EXAMPLE = Path(__file__).parent.parent / "examples/mindformers/run_llama2_7b.yam
         ({"target": "mindformer"}, "there is no framework 'mindformer'; did you mean 'mindformers'?"),
         (
             {"target": preflight.Target("nobody")},
-            f"no framework is called 'nobody'; there are {', '.join(sorted(FRAMEWORKS))}",
+            f"there is no framework 'nobody'; known frameworks are {', '.join(sorted(FRAMEWORKS))}",
         ),
         ({"world_size": 0}, "--world-size must be at least 1, not 0"),
     ],

@@ -10,6 +10,8 @@ from edges import FILES, Edge, edges, offered
 from preflight.api import installed
 from preflight.checking.engine import Policy
 
+REFUSED = "composition-refused"
+"""What the code of a front end refuses besides; the rule and such a refusal are folded in a whole report."""
 FOLDER = Path(__file__).parent / "edges"
 
 
@@ -23,7 +25,7 @@ def said(edge: Edge, folder: Path) -> tuple[str | None, ...]:
         fix = ", ".join(title for f in report.findings if (title := offered(f, edge)))
         upstream = ", ".join(f.upstream or "" for f in report.findings)
         return words, None if edge.fix is None else fix, None if edge.upstream is None else upstream
-    problems = [p.message for job in report.jobs for p in job.arguments.problems]
+    problems = [p.message for job in report.jobs for p in job.arguments.problems if p.kind != REFUSED]
     assert not problems, problems
     return ("speaks" if report.findings else "unknown" if report.unknown else "silent",)
 

@@ -168,7 +168,7 @@ def test_what_memory_advises_is_what_the_changed_text_needs(real_cli: Cli, tmp_p
     changes = {
         "micro batch 2 instead of 4": ("--micro-batch-size 4", "--micro-batch-size 2"),
         "sequence parallel": ("--bf16", "--bf16 --sequence-parallel"),
-        "every layer recomputed": (
+        "full recomputation of every layer": (
             "--bf16",
             "--bf16 --recompute-granularity full --recompute-method uniform --recompute-num-layers 1",
         ),

@@ -125,7 +125,7 @@ def test_blended_data_of_mindformers_is_megatrons(real_cli: Cli, place: Path) ->
     assert [(one["name"], one["fault"], one["tokens"]) for one in site["data"]] == [("data/a", "", 200)]
     assert [(one["split"], one["samples"], one["epochs"]) for one in site["draws"]] == [("training", 81, 8)]
     (place / "data/a.bin").write_bytes(bytes(100))
-    assert "data/a.bin has 100 bytes, its index counts 400" in real_cli(*words).out
+    assert "data/a.bin has 100 bytes, but its index expects 400" in real_cli(*words).out
     (place / "data/a.bin").unlink()
     assert "[data-missing]" in real_cli(*words).out
 
@@ -143,7 +143,7 @@ def test_a_fault_at_the_place_is_found_only_with_the_option(real_cli: Cli, place
     assert real_cli("check", "run.sh").code == 0
     done = real_cli("check", "run.sh", "--site")
     assert done.code == 1
-    assert "data/a.bin has 100 bytes, its index counts 400" in done.out
+    assert "data/a.bin has 100 bytes, but its index expects 400" in done.out
     (place / "data/a.bin").write_bytes(bytes(400))
     assert real_cli("check", "run.sh", "--site").code == 0
 

@@ -88,7 +88,7 @@ def ranks(folder: Path, steps: tuple[int, ...] = (20, 20), *, cut: int = 0) -> P
 def test_a_folder_by_ranks(tmp_path: Path) -> None:
     assert weights(ranks(tmp_path / "a"))[3:] == ("", "", "mindspore-ranks", 0)
     assert weights(ranks(tmp_path / "b", cut=1)).fault == "cut-off"
-    assert "several steps" in weights(ranks(tmp_path / "c", (20, 30), cut=1)).because
+    assert "different steps" in weights(ranks(tmp_path / "c", (20, 30), cut=1)).because
     newer = ranks(tmp_path / "d") / "rank_0" / "llama_rank_0-1_40.ckpt"
     newer.write_bytes(ckpt()[:-1])
     os.utime(newer, (2e9, 2e9))
@@ -117,7 +117,7 @@ def test_an_iteration_of_json_and_safetensors(tmp_path: Path) -> None:
     part.write_bytes(part.read_bytes()[:-1])
     assert weights(tmp_path / "b").fault == "cut-off"
     part.unlink()
-    assert weights(tmp_path / "b").because.endswith("m-model-0000001-0000002.safetensors is not there")
+    assert weights(tmp_path / "b").because.endswith("m-model-0000001-0000002.safetensors is missing")
     (tmp_path / "a/iteration_00000020/common.json").unlink()
     assert weights(tmp_path / "a").fault == "cut-off"
 

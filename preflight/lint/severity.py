@@ -303,10 +303,10 @@ def _of_releases(job: Job) -> Doubt | None:
         if option and finding.kind in (Kind.OPTIONS, Kind.ABSENCE):
             if finding.severity is not Severity.ERROR:
                 return finding
-            own = finding.kind is Kind.OPTIONS and finding.span.start not in slips  # it may be specific to the fork
-            if finding.kind is Kind.ABSENCE and finding.fix is not None:
-                return _unfixed(noted(finding, fork))  # its default may be specific to the fork
-            return _unfixed(noted(finding, fork)) if own else lowered(finding, fork)
+            slip = finding.span.start in slips if finding.kind is Kind.OPTIONS else finding.fix is None
+            return (
+                lowered(finding, fork) if slip else _unfixed(noted(finding, fork))
+            )  # the fork may have it, or a default
         because = _not_all(finding, stacks)
         return finding if because is None else _to_choose_from(offered_only(lowered(finding, because)))
 

@@ -74,7 +74,7 @@ OF_CHECKPOINTS: tuple[Signature, ...] = (
         r"(?:FileNotFoundError|No such file).*(?:common\.pt|\.metadata\b|metadata\.json"
         r"|latest_checkpointed|model_optim_rng|\.distcp|\.safetensors|\.ckpt|pytorch_model)|Checkpoint path not found"
         r"|Checkpoint not found for|could not find the checkpoint file",
-        "a file of the checkpoint is not there",
+        "a file of the checkpoint is missing",
         "look at the folder from every node: each reads the checkpoint's own description, so it has to be shared",
     ),
     Signature(

@@ -41,7 +41,7 @@ OF_ENGINES: tuple[Signature, ...] = (
         r"|sentencepiece_processor\.cc|chat_template is not set|Cannot use (?:apply_)?chat[_ ]template"
         r"|jinja2\.exceptions|TypeError: not a string$|can't load a tokenizer|Error parsing line .{0,40}tiktoken"
         r"|[Pp]rocessor was not found|Can't load (?:image|feature) (?:processor|extractor)",
-        "the tokenizer's files do not fit the library that reads them, or are not there",
+        "the tokenizer's files do not fit the library that reads them, or are missing",
         "the whole folder of the tokenizer, and a version of transformers and tokenizers that is not older than it",
     ),
     Signature(

@@ -121,7 +121,7 @@ def _zarr(eyes: Eyes, found: Checkpoint) -> Checkpoint:
     """The same of a folder of arrays, one folder per tensor, whose `.zarray` has the shape."""
     path = os.path.join(found.step, "common.pt")
     if not eyes.is_file(path):
-        return found._replace(fault="cut-off", because=f"{path} is not there")
+        return found._replace(fault="cut-off", because=f"{path} is missing")
     state = mapping(saved(eyes, whole(eyes, path)))
     tensors: list[tuple[str, tuple[int, ...] | None]] = []
     for name in eyes.listed(found.step):
@@ -131,7 +131,7 @@ def _zarr(eyes: Eyes, found: Checkpoint) -> Checkpoint:
         if (text := _text(eyes, described)) is None:
             if not eyes.is_folder(os.path.join(found.step, name)) or name.endswith("_extra_state"):
                 continue  # objects of bytes lie in files by shard
-            return found._replace(fault="cut-off", because=f"{described} is not there")
+            return found._replace(fault="cut-off", because=f"{described} is missing")
         try:
             tensors.append((name, _sizes(tuple(json.loads(text)["shape"]))))
         except (ValueError, KeyError, TypeError, RecursionError):

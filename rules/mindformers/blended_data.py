@@ -100,7 +100,7 @@ def no_training_split(job: Job) -> Iterator[Finding]:
         config: {split: "1, 0, 0"}
 
     ## Fix safety
-    No fix: the intended shares are not known.
+    No fix: the intended shares are unknown.
 
     ## References
     MindFormers v1.7.0, mindformers/dataset/blended_datasets/blended_megatron_dataset_builder.py,

@@ -64,7 +64,11 @@ def class_missing(job: Job) -> Iterator[Finding]:
             if trainer is not None and trainer.kind == "scalar"
             else Edit("set", ("trainer", "type"), _TRAINER)
         )
-        fix = Fix(f"set its type to {_TRAINER}, which is usual", (edit,)) if job.documents[0].launch is None else None
+        fix = (
+            Fix(f"set its type to {_TRAINER}, which is usual", (edit,), explained=True)
+            if job.documents[0].launch is None
+            else None
+        )
         span = trainer.span if trainer is not None else tree.span._replace(end=tree.span.start)
         yield Finding(
             Message("{said}; its type must name the trainer", said=said),
@@ -123,7 +127,9 @@ def _network(job: Job, model: Node) -> Iterator[Finding]:
     usual = _USUAL.get(str(named.value)) if named is not None else None
     fix = None
     if usual and arch is not None:
-        fix = Fix(f"set it to {usual}, which is usual", (Edit("set", ("model", "arch", "type"), usual),))
+        fix = Fix(
+            f"set it to {usual}, which is usual", (Edit("set", ("model", "arch", "type"), usual),), explained=True
+        )
     if arch is None or arch.kind == "scalar":
         none = "there is no model.arch"
         said = none if arch is None else Message("model.arch is {arch}", arch=arch.shown[:30] or Message("empty"))

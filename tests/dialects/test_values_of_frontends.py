@@ -60,6 +60,9 @@ def told(text: str, name: str = "run.sh", target: str | None = "verl@0.9.0") -> 
         "actor_rollout_ref.actor.optim.lr=1e-6f",
         "actor_rollout_ref.actor.clip_ratio_low=low",
         "actor_rollout_ref.actor.ppo_max_token_len_per_gpu=null",
+        "reward.reward_manager.name=own reward.reward_manager.source=importlib",
+        "actor_rollout_ref.rollout.log_prob_use_dynamic_bsz=False"
+        " actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu=2",
     ],
 )
 def test_what_verl_does_not_take(word: str) -> None:
@@ -74,7 +77,8 @@ def test_what_verl_does_not_take(word: str) -> None:
         'trainer.logger=\'["console","rl_insight"]\'',
         "trainer.logger='[\"$LOGGER\"]'",
         "trainer.resume_mode=disable",
-        "reward.reward_manager.name=own reward.reward_manager.source=importlib",
+        "reward.reward_manager.name=own reward.reward_manager.source=importlib"
+        " reward.reward_manager.module.path=own.py",
         "actor_rollout_ref.rollout.dtype=half",
         f"{OVERRIDE}.recompute_method=null",
         f"{OVERRIDE}.recompute_granularity=selective",
@@ -87,7 +91,9 @@ def test_what_verl_does_not_take(word: str) -> None:
         "actor_rollout_ref.actor.entropy_coeff=0",
         "actor_rollout_ref.actor.optim.lr=1E-6",
         "actor_rollout_ref.actor.ppo_max_token_len_per_gpu=null actor_rollout_ref.actor.use_dynamic_bsz=False"
-        " actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=2",
+        " actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=2"
+        " actor_rollout_ref.rollout.log_prob_use_dynamic_bsz=False"
+        " actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu=2",
     ],
 )
 def test_what_verl_takes(word: str) -> None:

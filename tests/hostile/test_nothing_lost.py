@@ -265,7 +265,7 @@ def test_the_command_says_what_it_waits_for(tmp_path: Path) -> None:
         words = [sys.executable, "-c", program]
         ran = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
     assert (
-        "preflight: waiting: r is locked by another processun.yaml" in ran.stderr
+        "preflight: waiting: run.yaml is locked by another process" in ran.stderr
         and path.read_bytes() == example.read_bytes()
     )
     assert "run.yaml: is locked by another process; nothing was written" in ran.stderr and ran.returncode in (1, 2)

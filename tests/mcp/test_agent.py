@@ -116,7 +116,7 @@ async def test_why_a_job_died_by_files_and_by_text(tmp_path: Path) -> None:
             (["other.log"], "outside of the folder"),
             (["pipe.log"], "is not a file"),
             (["-"], "is not a file"),
-            ([], "no log is named"),
+            ([], "no log given"),
         ):
             refused = await client.call_tool("why", {"logs": logs})
             assert refused.is_error

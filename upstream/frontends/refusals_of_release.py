@@ -60,6 +60,12 @@ def _is_mapping(tree: Any, path: str) -> bool:
     return isinstance(tree, dict)
 
 
+TOGETHER = {
+    "nemo-rl": [["nemo_rl/models/policy/lm_policy.py", "not config['dynamic_batching']['enabled']"]],
+}
+"""The file and the condition of refusals that a rule reports together with the one that it cites."""
+
+
 def claimed_by_rules(name: str, sources: Sources) -> list[list[str]]:
     """The file and the condition of each refusal that a rule reports, in the release that the rules cite."""
     found = []
@@ -67,7 +73,7 @@ def claimed_by_rules(name: str, sources: Sources) -> list[list[str]]:
         path, _, line = place.partition(":")
         if line.isdigit() and sources.text(path):
             found += [[path, test] for test in cited(sources.text(path), int(line))]
-    return sorted(found)
+    return sorted([*found, *TOGETHER.get(name, ())])
 
 
 NEAR = 2
