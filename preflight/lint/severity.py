@@ -294,8 +294,7 @@ def _of_releases(job: Job) -> Doubt | None:
 
     def unsure(finding: Finding) -> bool:
         """Whether one of the releases may use a setting that a fix removes."""
-        undescribed = finding.kind.of_release and len(described) < len(possible)
-        return undescribed or _not_all(finding, stacks) is not None
+        return (finding.kind.of_release and len(described) < len(possible)) or _not_all(finding, stacks) is not None
 
     def judged(finding: Finding) -> Finding:
         if finding.severity is Severity.NOTE:
