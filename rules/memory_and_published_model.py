@@ -113,7 +113,14 @@ LEAST = 4
 """The number of sizes that must agree before the one that differs is reported."""
 
 
-@rule(id="differs-from-published", severity=Severity.WARNING)
+SAME_SLIP = (
+    *("megatron/hidden-over-heads", "megatron/heads-over-query-groups", "megatron/query-groups-ignored"),
+    "mindspeed/fused-swiglu-without-swiglu",
+)
+"""Rules that report the same slip by itself: a size or a switch that is not the model's."""
+
+
+@rule(id="differs-from-published", severity=Severity.WARNING, after=SAME_SLIP)
 def differs_from_published(job: Job) -> Iterator[Finding | Unverified]:
     """One size or trait of the network differs from the published model that the run names.
 
