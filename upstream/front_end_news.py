@@ -22,13 +22,15 @@ from preflight.source.finding import Severity
 from preflight.source.text import InputError
 from upstream.checkout import Checkout
 from upstream.frameworks import COMPARED, FRONT_ENDS, MEGATRON, Framework
-from upstream.frontends import contracts, option_releases
+from upstream.frontends import contracts, megatron_bridge, option_releases
 from upstream.news import VERSION, WHEEL, Say, known_patches, missing_wheels
+from upstream.release_table import RELEASES, as_text
 from upstream.repositories import Repositories, wheels
 from upstream.wheel import Wheel
 
 PROJECTS = {"verl": "verl", "ms-swift": "ms-swift", "megatron-bridge": "megatron-bridge"}
 """The name of a front end in the package index."""
+BRIDGE = "megatron-bridge"
 RUNS = re.compile(r"^(?:examples|scripts|recipe)/.*\.sh$")
 MOST, SHOWN = 200, 400
 """Maximum number of runs that are examined, and of lines in a part of the report."""
@@ -44,7 +46,7 @@ class Offered(NamedTuple):
 
 class Seen(NamedTuple):
     """A release that was read. lines: its differences from the previous release; runs: those that it publishes;
-    refused: those that are newly refused."""
+    refused: those that are newly refused; patch: it takes the keys of the previous one."""
 
     name: str
     like: str
@@ -52,6 +54,7 @@ class Seen(NamedTuple):
     lines: tuple[str, ...] = ()
     runs: int = 0
     refused: tuple[str, ...] = ()
+    patch: bool = False
 
 
 def described(front_end: str) -> frozenset[str]:
@@ -101,7 +104,8 @@ def describe(front_end: Framework, repositories: Repositories, one: Offered) -> 
     repository = repositories.path(front_end)
     text = contract(front_end.name, one, repositories)
     if text is None:
-        return Seen(one.name, like, written=False)
+        keyed = front_end.name == BRIDGE and repositories.has(MEGATRON)
+        return _with_keys(repositories, repository, one) if keyed else Seen(one.name, like, written=False)
     path = contracts.CONTRACTS / f"{front_end.name}-{one.name}.json"
     below = contracts.CONTRACTS / f"{front_end.name}-{like}.json"
     before = json.loads(below.read_text(encoding="utf-8")) if below.is_file() else {}
@@ -112,6 +116,23 @@ def describe(front_end: Framework, repositories: Repositories, one: Offered) -> 
     if refused:
         path.unlink()
     return Seen(one.name, like, not refused, lines, len(runs), refused)
+
+
+def _with_keys(repositories: Repositories, repository: Path, one: Offered) -> Seen:
+    """Reads the keys of a release of Megatron-Bridge: with those of the described release it is its patch."""
+    like = megatron_bridge.TAG.lstrip("v")
+    source = Checkout(repository, one.tag) if one.wheel is None else Wheel(one.wheel)
+
+    def text(path: str) -> str:
+        inside = path if one.wheel is None else path.removeprefix("src/")
+        return source.texts([inside])[inside]
+
+    lines = tuple(_differing(*megatron_bridge.compared(text, repository, repositories.path(MEGATRON))))
+    if not lines:
+        table = json.loads(RELEASES.read_text(encoding="utf-8"))
+        table["patches"].setdefault(BRIDGE, {})[one.name] = {"of": like}
+        RELEASES.write_text(as_text(table), encoding="utf-8")
+    return Seen(one.name, like, written=not lines, lines=lines, patch=not lines)
 
 
 def _runs(source: Checkout) -> Iterator[tuple[str, str]]:
@@ -159,6 +180,9 @@ def section(front_end: str, seen: Seen) -> Iterator[str]:
     yield ""
     yield f"## {front_end} {seen.name}: {'described' if seen.written else 'not described'}"
     yield ""
+    if seen.patch:
+        yield f"Its configuration has the keys of {seen.like}, and it is a patch of it."
+        return
     if not seen.lines and not seen.runs:
         yield "Nothing here reads its contract."
         return

@@ -64,6 +64,44 @@ def test_a_wheel_is_described_by_what_it_takes(mirrors: Path, tmp_path: Path, mo
     assert "## ms-swift 99.1.0: described" in text and "--brand_new" in text
 
 
+CONFIG = "class ConfigContainer:\n    train: int = 0\n\n\nclass TrainingConfig:\n    train_iters: int = 1\n"
+CORE = {
+    "megatron/core/transformer/transformer_config.py": "class TransformerConfig:\n    num_layers: int = 0\n",
+    "megatron/core/model_parallel_config.py": "class ModelParallelConfig:\n    tensor_model_parallel_size: int = 1\n",
+}
+
+
+def tagged(folder: Path, tag: str, files: dict[str, str]) -> None:
+    """A repository with files at a tag."""
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    git = ("git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@b")
+    for words in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "--message", "a"], ["tag", tag]):
+        subprocess.run([*git, *words], check=True)
+
+
+@pytest.mark.parametrize(("more", "patch"), [("# fixed\n", True), ("    brand_new: int = 3\n", False)])
+def test_a_release_of_bridge_with_the_same_keys_is_a_patch(
+    more: str, patch: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tagged(tmp_path / "Megatron-Bridge", "v0.6.0", {"src/megatron/bridge/training/config.py": CONFIG})
+    tagged(tmp_path / "Megatron-LM", "core_v0.19.0", CORE)
+    wheel, table = tmp_path / "megatron_bridge-99.1.0-py3-none-any.whl", tmp_path / "releases.json"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("megatron/bridge/training/config.py", CONFIG + more)
+    table.write_bytes(front_end_news.RELEASES.read_bytes())
+    monkeypatch.setattr(front_end_news, "RELEASES", table)
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    front_end = FRONT_ENDS["megatron-bridge"]
+    seen = describe(front_end, Repositories(), Offered("99.1.0", "", wheel))
+    patches = json.loads(table.read_text(encoding="utf-8"))["patches"]["megatron-bridge"]
+    assert seen.written is patch and patches.get("99.1.0") == ({"of": "0.6.0"} if patch else None)
+    text = "\n".join(section("megatron-bridge", seen))
+    assert ("has the keys of 0.6.0" if patch else "new: keys.train.brand_new") in text
+
+
 def test_the_report_says_which_published_runs_are_refused() -> None:
     lines = list(section("verl", Seen("9.9.9", "0.9.1", False, ("gone: a",), 12, ("examples/a.sh: no key b",))))
     assert "## verl 9.9.9: not described" in lines
