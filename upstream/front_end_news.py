@@ -22,7 +22,7 @@ from preflight.source.finding import Severity
 from preflight.source.text import InputError
 from upstream.checkout import Checkout
 from upstream.frameworks import COMPARED, FRONT_ENDS, MEGATRON, Framework
-from upstream.frontends import contracts, megatron_bridge, option_releases
+from upstream.frontends import contracts, option_releases
 from upstream.news import VERSION, WHEEL, Say, known_patches, missing_wheels
 from upstream.release_table import RELEASES, as_text
 from upstream.repositories import Repositories, wheels
@@ -30,7 +30,6 @@ from upstream.wheel import Wheel
 
 PROJECTS = {"verl": "verl", "ms-swift": "ms-swift", "megatron-bridge": "megatron-bridge"}
 """The name of a front end in the package index."""
-BRIDGE = "megatron-bridge"
 RUNS = re.compile(r"^(?:examples|scripts|recipe)/.*\.sh$")
 MOST, SHOWN = 200, 400
 """Maximum number of runs that are examined, and of lines in a part of the report."""
@@ -46,7 +45,8 @@ class Offered(NamedTuple):
 
 class Seen(NamedTuple):
     """A release that was read. lines: its differences from the previous release; runs: those that it publishes;
-    refused: those that are newly refused; patch: it takes the keys of the previous one."""
+    refused: those that are newly refused; patch: it takes and refuses the
+    same as a described one."""
 
     name: str
     like: str
@@ -104,8 +104,13 @@ def describe(front_end: Framework, repositories: Repositories, one: Offered) -> 
     repository = repositories.path(front_end)
     text = contract(front_end.name, one, repositories)
     if text is None:
-        keyed = front_end.name == BRIDGE and repositories.has(MEGATRON)
-        return _with_keys(repositories, repository, one) if keyed else Seen(one.name, like, written=False)
+        return Seen(one.name, like, written=False)
+    if front_end.name in option_releases.READ and _is_patch(text):
+        of = str(option_releases.data(front_end.name)["release"])
+        table = json.loads(RELEASES.read_text(encoding="utf-8"))
+        table["patches"].setdefault(front_end.name, {})[one.name] = {"of": of}
+        RELEASES.write_text(as_text(table), encoding="utf-8")
+        return Seen(one.name, of, written=True, patch=True)
     path = contracts.CONTRACTS / f"{front_end.name}-{one.name}.json"
     below = contracts.CONTRACTS / f"{front_end.name}-{like}.json"
     before = json.loads(below.read_text(encoding="utf-8")) if below.is_file() else {}
@@ -118,21 +123,10 @@ def describe(front_end: Framework, repositories: Repositories, one: Offered) -> 
     return Seen(one.name, like, not refused, lines, len(runs), refused)
 
 
-def _with_keys(repositories: Repositories, repository: Path, one: Offered) -> Seen:
-    """Reads the keys of a release of Megatron-Bridge: with those of the described release it is its patch."""
-    like = megatron_bridge.TAG.lstrip("v")
-    source = Checkout(repository, one.tag) if one.wheel is None else Wheel(one.wheel)
-
-    def text(path: str) -> str:
-        inside = path if one.wheel is None else path.removeprefix("src/")
-        return source.texts([inside])[inside]
-
-    lines = tuple(_differing(*megatron_bridge.compared(text, repository, repositories.path(MEGATRON))))
-    if not lines:
-        table = json.loads(RELEASES.read_text(encoding="utf-8"))
-        table["patches"].setdefault(BRIDGE, {})[one.name] = {"of": like}
-        RELEASES.write_text(as_text(table), encoding="utf-8")
-    return Seen(one.name, like, written=not lines, lines=lines, patch=not lines)
+def _is_patch(text: str) -> bool:
+    """Whether a contract takes and refuses the same as the described release."""
+    parts = {key: value for key, value in json.loads(text).items() if key not in ("release", "commit")}
+    return not any(value for part in parts.values() for value in (part.values() if isinstance(part, dict) else [part]))
 
 
 def _runs(source: Checkout) -> Iterator[tuple[str, str]]:
@@ -181,7 +175,7 @@ def section(front_end: str, seen: Seen) -> Iterator[str]:
     yield f"## {front_end} {seen.name}: {'described' if seen.written else 'not described'}"
     yield ""
     if seen.patch:
-        yield f"Its configuration has the keys of {seen.like}, and it is a patch of it."
+        yield f"It takes and refuses the same as {seen.like}: a patch of it."
         return
     if not seen.lines and not seen.runs:
         yield "Nothing here reads its contract."

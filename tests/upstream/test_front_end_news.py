@@ -16,6 +16,7 @@ from upstream.front_end_news import Offered, Seen, describe, described, offered,
 from upstream.frontends.contracts import CONTRACTS
 from upstream.places import PROGRAMS, all_rules, places
 from upstream.repositories import VARIABLE, WHEELS, Repositories
+from upstream.wheel import Wheel
 
 ARGUMENTS = """
 class MegatronArguments:
@@ -64,42 +65,35 @@ def test_a_wheel_is_described_by_what_it_takes(mirrors: Path, tmp_path: Path, mo
     assert "## ms-swift 99.1.0: described" in text and "--brand_new" in text
 
 
-CONFIG = "class ConfigContainer:\n    train: int = 0\n\n\nclass TrainingConfig:\n    train_iters: int = 1\n"
-CORE = {
-    "megatron/core/transformer/transformer_config.py": "class TransformerConfig:\n    num_layers: int = 0\n",
-    "megatron/core/model_parallel_config.py": "class ModelParallelConfig:\n    tensor_model_parallel_size: int = 1\n",
-}
-
-
-def tagged(folder: Path, tag: str, files: dict[str, str]) -> None:
-    """A repository with files at a tag."""
-    for name, text in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    git = ("git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@b")
-    for words in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "--message", "a"], ["tag", tag]):
-        subprocess.run([*git, *words], check=True)
-
-
-@pytest.mark.parametrize(("more", "patch"), [("# fixed\n", True), ("    brand_new: int = 3\n", False)])
-def test_a_release_of_bridge_with_the_same_keys_is_a_patch(
-    more: str, patch: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_release_that_takes_and_refuses_the_same_is_a_patch(
+    mirrors: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tagged(tmp_path / "Megatron-Bridge", "v0.6.0", {"src/megatron/bridge/training/config.py": CONFIG})
-    tagged(tmp_path / "Megatron-LM", "core_v0.19.0", CORE)
-    wheel, table = tmp_path / "megatron_bridge-99.1.0-py3-none-any.whl", tmp_path / "releases.json"
-    with zipfile.ZipFile(wheel, "w") as archive:
-        archive.writestr("megatron/bridge/training/config.py", CONFIG + more)
+    own, front_end, table = front_end_news.option_releases, FRONT_ENDS["ms-swift"], tmp_path / "releases.json"
+    wheel = packed(mirrors, "ms_swift-99.1.0-py3-none-any.whl")
     table.write_bytes(front_end_news.RELEASES.read_bytes())
     monkeypatch.setattr(front_end_news, "RELEASES", table)
-    monkeypatch.setenv(VARIABLE, str(tmp_path))
-    front_end = FRONT_ENDS["megatron-bridge"]
+    monkeypatch.setattr(own, "lacking", lambda *_: [])
+    for module in (own, front_end_news):
+        monkeypatch.setattr(
+            module, "data", lambda _: {"release": "4.5.2", **own.ms_swift(lambda path: own_text(wheel, path))}
+        )
     seen = describe(front_end, Repositories(), Offered("99.1.0", "", wheel))
-    patches = json.loads(table.read_text(encoding="utf-8"))["patches"]["megatron-bridge"]
-    assert seen.written is patch and patches.get("99.1.0") == ({"of": "0.6.0"} if patch else None)
-    text = "\n".join(section("megatron-bridge", seen))
-    assert ("has the keys of 0.6.0" if patch else "new: keys.train.brand_new") in text
+    assert json.loads(table.read_text(encoding="utf-8"))["patches"]["ms-swift"] == {"99.1.0": {"of": "4.5.2"}}
+    assert "the same as 4.5.2" in "\n".join(section("ms-swift", seen))
+
+
+def own_text(wheel: Path, path: str) -> str:
+    return Wheel(wheel).texts([path]).get(path, "")
+
+
+def test_a_wheel_of_a_program_whose_repository_has_a_source_folder_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "megatron_bridge-99.1.0-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("megatron/bridge/training/config.py", "assert args.a > 1")
+    subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)
+    clone = front_end_news.option_releases.Clone(tmp_path, "megatron-bridge", tmp_path)
+    assert clone.text("99.1.0", "src/megatron/bridge/training/config.py") == "assert args.a > 1"
+    assert clone.refusals("99.1.0", "src/megatron/bridge/") == {"assert a > 1"}
 
 
 def test_the_report_says_which_published_runs_are_refused() -> None:

@@ -146,20 +146,6 @@ def helpers(show: Callable[..., str]) -> dict[str, list[str] | None]:
     return {name: sorted(map(".".join, found)) for name, found in made.items() if found is not None}
 
 
-def compared(text: Callable[[str], str], clone: Path, megatron: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The keys of the described release, and those of another one on the same release of Megatron-LM, by its texts."""
-
-    def of(place: Path, tag: str) -> Callable[[str], str]:
-        return lambda path: (
-            subprocess.run(
-                ["git", "-C", str(place), "show", f"{tag}:{path}"], capture_output=True, text=True, check=True
-            ).stdout
-        )
-
-    core = of(megatron, CORE)
-    return bridge(of(clone, TAG), core), bridge(text, core)
-
-
 def texts(clone: Path, megatron: Path) -> Mapping[Path, str]:
     """The files with the table and with the helpers of recipes, from the clones of Megatron-Bridge and Megatron-LM."""
 
