@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import preflight
 from preflight.frontends.claims import FRONT_ENDS as DIALECTS
+from preflight.frontends.front_end import data
 from preflight.run.versions import numbers
 from preflight.source.finding import Severity
 from preflight.source.text import InputError
@@ -106,7 +107,7 @@ def describe(front_end: Framework, repositories: Repositories, one: Offered) -> 
     if text is None:
         return Seen(one.name, like, written=False)
     if front_end.name in option_releases.READ and _is_patch(text):
-        of = str(option_releases.data(front_end.name)["release"])
+        of = str(data(front_end.name)["release"])
         table = json.loads(RELEASES.read_text(encoding="utf-8"))
         table["patches"].setdefault(front_end.name, {})[one.name] = {"of": of}
         RELEASES.write_text(as_text(table), encoding="utf-8")

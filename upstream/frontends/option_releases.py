@@ -54,8 +54,9 @@ PARTS = ("keys", "export")
 
 class Described(NamedTuple):
     """The reader of a front end's options, from its files and those of Megatron-LM, and the location of its checks.
-    core: the underlying release of Megatron-LM, if its files are read; cores: those of other releases. on: the releases of the
-    framework that it starts instead of Megatron-LM. whole: parts of the table that each release has separately."""
+    core: the underlying release of Megatron-LM, if its files are read; cores: those of other releases. on: the releases
+    of the framework that it starts instead of Megatron-LM. whole: parts of the table that each release has
+    separately."""
 
     extract: Callable[[Text, Text], dict[str, Any]]
     folder: str
