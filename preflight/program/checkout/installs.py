@@ -69,10 +69,10 @@ def installing_deeper(folder: str) -> list[str]:
     return found
 
 
-def agreed(said: Iterable[tuple[str, str]]) -> tuple[str, str]:
-    """The release that several files state, and the first of them; "" where they state none, or different ones. said:
+def agreed(stated: Iterable[tuple[str, str]]) -> tuple[str, str]:
+    """The release that several files state, and the first of them; "" where they state none, or different ones. stated:
     release and file."""
-    found = [one for one in said if one[0]]
+    found = [one for one in stated if one[0]]
     return found[0] if len({release for release, _ in found}) == 1 else ("", "")
 
 
