@@ -115,6 +115,11 @@ def contradicted(checks: Checks, rules: Sequence[Any], decided: Mapping[str, Any
     found: dict[str, list[list[str]]] = {}
     names = [release.name for release in checks.releases]
     read_at = {name for name in checks.framework.read_at if name[:1].isdigit()}
+
+    def limited(rule: str) -> set[str]:
+        within = kept(checks.framework, decided["within"].get(rule), map(checks.number, range(len(names))))
+        return {name for number, name in enumerate(names) if checks.number(number) in within}
+
     for rule in rules:
         evidence = checks.mapped.rules.get(rule.id)
         if (
@@ -125,9 +130,7 @@ def contradicted(checks: Checks, rules: Sequence[Any], decided: Mapping[str, Any
             continue
         if checks.framework.decides and not getattr(rule, "versions", ""):
             continue
-        first, last = [*decided["within"].get(rule.id, (names[0], names[-1]))][:2]
-        kept = names[names.index(first) : names.index(last) + 1]
-        sure = {names[number] for number in held(evidence, lines, decided["same"])[0]} & set(kept)
+        sure = {names[number] for number in held(evidence, lines, decided["same"])[0]} & limited(rule.id)
         meant = {name for name in read_at if rule.concerns({checks.framework.name: name})}
         left = [sorted(sure & read_at - meant), sorted(meant - sure)]
         found |= {rule.id: left} if left[0] or left[1] else {}

@@ -63,11 +63,12 @@ class Checks:
 
 
 def kept(framework: Framework, within: Sequence[str] | None, numbers: Iterable[int]) -> set[int]:
-    """The numbers of the releases to which a rule is limited by hand; all if it is not limited."""
+    """The numbers of the releases to which a rule is limited by hand; all if it is not limited. No last release: it
+    also holds in those that are described later."""
     if not within:
         return set(numbers)
-    first, last = (framework.releases.index(framework.release(name)) for name in within[:2])
-    return {number for number in numbers if first <= number <= last}
+    first, last = (framework.releases.index(framework.release(name)) if name else None for name in within[:2])
+    return {number for number in numbers if (first or 0) <= number and (last is None or number <= last)}
 
 
 def checks(

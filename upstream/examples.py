@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import shlex
 import sys
 from collections.abc import Iterator, Mapping
@@ -57,13 +57,13 @@ def examples(framework: Framework) -> list[Example]:
 
 @cache
 def _tests(name: str) -> ModuleType:
-    """A module of the tests, which do not form a package."""
-    spec = importlib.util.spec_from_file_location(f"upstream_{name}", TESTS / f"{name}.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    """A module of the tests, which do not form a package but import each other by name."""
+    folder = str(TESTS)
+    sys.path.append(folder)
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.remove(folder)
 
 
 def _pairs(framework: Framework) -> Iterator[Example]:

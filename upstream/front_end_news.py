@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import preflight
 from preflight.frontends.claims import FRONT_ENDS as DIALECTS
+from preflight.frontends.front_end import data
 from preflight.run.versions import numbers
 from preflight.source.finding import Severity
 from preflight.source.text import InputError
@@ -24,6 +25,7 @@ from upstream.checkout import Checkout
 from upstream.frameworks import COMPARED, FRONT_ENDS, MEGATRON, Framework
 from upstream.frontends import contracts, option_releases
 from upstream.news import VERSION, WHEEL, Say, known_patches, missing_wheels
+from upstream.release_table import RELEASES, as_text
 from upstream.repositories import Repositories, wheels
 from upstream.wheel import Wheel
 
@@ -44,7 +46,8 @@ class Offered(NamedTuple):
 
 class Seen(NamedTuple):
     """A release that was read. lines: its differences from the previous release; runs: those that it publishes;
-    refused: those that are newly refused."""
+    refused: those that are newly refused; patch: it takes and refuses the
+    same as a described one."""
 
     name: str
     like: str
@@ -52,6 +55,7 @@ class Seen(NamedTuple):
     lines: tuple[str, ...] = ()
     runs: int = 0
     refused: tuple[str, ...] = ()
+    patch: bool = False
 
 
 def described(front_end: str) -> frozenset[str]:
@@ -102,6 +106,12 @@ def describe(front_end: Framework, repositories: Repositories, one: Offered) -> 
     text = contract(front_end.name, one, repositories)
     if text is None:
         return Seen(one.name, like, written=False)
+    if front_end.name in option_releases.READ and _is_patch(text):
+        of = str(data(front_end.name)["release"])
+        table = json.loads(RELEASES.read_text(encoding="utf-8"))
+        table["patches"].setdefault(front_end.name, {})[one.name] = {"of": of}
+        RELEASES.write_text(as_text(table), encoding="utf-8")
+        return Seen(one.name, of, written=True, patch=True)
     path = contracts.CONTRACTS / f"{front_end.name}-{one.name}.json"
     below = contracts.CONTRACTS / f"{front_end.name}-{like}.json"
     before = json.loads(below.read_text(encoding="utf-8")) if below.is_file() else {}
@@ -112,6 +122,12 @@ def describe(front_end: Framework, repositories: Repositories, one: Offered) -> 
     if refused:
         path.unlink()
     return Seen(one.name, like, not refused, lines, len(runs), refused)
+
+
+def _is_patch(text: str) -> bool:
+    """Whether a contract takes and refuses the same as the described release."""
+    parts = {key: value for key, value in json.loads(text).items() if key not in ("release", "commit")}
+    return not any(value for part in parts.values() for value in (part.values() if isinstance(part, dict) else [part]))
 
 
 def _runs(source: Checkout) -> Iterator[tuple[str, str]]:
@@ -159,6 +175,9 @@ def section(front_end: str, seen: Seen) -> Iterator[str]:
     yield ""
     yield f"## {front_end} {seen.name}: {'described' if seen.written else 'not described'}"
     yield ""
+    if seen.patch:
+        yield f"It takes and refuses the same as {seen.like}: a patch of it."
+        return
     if not seen.lines and not seen.runs:
         yield "Nothing here reads its contract."
         return

@@ -30,12 +30,12 @@ from upstream.graph_tables import texts
 from upstream.keys import keys
 from upstream.news import News, Say, fetched, moved, news, packed, patched, tagged
 from upstream.options import NoOptions, options
+from upstream.release_table import RELEASES, as_text
 from upstream.repositories import NoRepository, Repositories, wheels
 from upstream.trial import COUNT, Trial
 from upstream.write import SCHEMAS, documents
 
 ROOT = Path(__file__).parent.parent
-RELEASES = SCHEMAS / "releases.json"
 MOST = 400
 """Maximum number of lines in a part of the report."""
 Files = Mapping[Path, bytes]
@@ -253,18 +253,6 @@ def _copied(folder: Path, beside: str, name: str) -> None:
     data = json.loads((folder / f"{beside}.json").read_text(encoding="utf-8"))
     text = json.dumps({**data, "version": name}, ensure_ascii=False, separators=(",", ":"))
     (folder / f"{name}.json").write_text(text + "\n", encoding="utf-8")
-
-
-def as_text(table: Mapping[str, Any]) -> str:
-    """releases.json: one line per entry, and one per patch release."""
-    lines = [f'"{name}": {json.dumps(value)}' for name, value in table.items() if name != "patches"]
-    parts = []
-    for framework, rows in table["patches"].items():
-        order = sorted(rows, key=numbers)
-        parts.append(
-            f'"{framework}": {{\n' + ",\n".join(f'  "{one}": {json.dumps(rows[one])}' for one in order) + "\n}"
-        )
-    return "{\n" + ",\n".join([*lines, '"patches": {' + ",\n".join(parts) + "}"]) + "\n}\n"
 
 
 def _tried(framework: Framework, new: News, like: Release, python: str) -> Trial:

@@ -181,6 +181,55 @@ def test_a_range_and_an_environment_beside_a_script_tell_the_release_without_git
     assert name.startswith(str(report.jobs[0].arguments.certainty.evidence))
 
 
+CHECKOUT = "RUN git clone https://gitee.com/ascend/MindSpeed-LLM.git && \\\n  cd MindSpeed-LLM && git checkout 2.2.0\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "target"),
+    [
+        ("requirements/train.txt", "megatron_core[dev,mlm]==0.13.*\n", "megatron@0.13.0"),
+        (
+            "reqs/gpu.in",
+            "megatron-core @ git+https://github.com/NVIDIA/Megatron-LM.git@core_v0.13.0\n",
+            "megatron@0.13.0",
+        ),
+        ("pyproject.toml", '[tool.poetry.dependencies]\nmegatron-core = "^0.13.0"\n', "megatron@0.13.0"),
+        (
+            "pyproject.toml",
+            '[tool.poetry.dependencies]\nmegatron-core = {version = "~0.13", extras = ["dev"]}\n',
+            "megatron@0.13.0",
+        ),
+        ("pyproject.toml", '[tool.poetry.dependencies]\nmegatron-core = "0.17.1"\n', "megatron@0.17.0"),
+        ("pyproject.toml", '[tool.poetry.dependencies]\nmegatron-core = "^1.2"\n', "megatron@0.20.0"),
+        ("requirements.txt", "megatron-core>=0.17.1,<0.18\n", "megatron@0.17.0"),
+        (
+            "docker/Dockerfile",
+            "RUN git clone -b core_v0.13.0 https://github.com/NVIDIA/Megatron-LM.git\n",
+            "megatron@0.13.0",
+        ),
+        ("Dockerfile", CHECKOUT, "mindspeed-llm@2.2.0"),
+        ("install.sh", "git clone https://gitee.com/ascend/ModelLink.git -b v1.0.RC2\n", "mindspeed-llm@1.0.RC2"),
+        (
+            "install.sh",
+            "git clone -b 2.2.0_core_r0.12.1 https://gitee.com/ascend/MindSpeed-LLM.git\n",
+            "megatron@0.20.0",
+        ),
+    ],
+)
+def test_the_file_that_installs_a_release_is_its_evidence(name: str, text: str, target: str, tmp_path: Path) -> None:
+    write(tmp_path, {name: text, "scripts/run.sh": launch()})
+    job = preflight.check(tmp_path / "scripts/run.sh").jobs[0]
+    assert str(job.target) == target
+    assert str(job.arguments.certainty.evidence) == ("" if target == "megatron@0.20.0" else name)
+
+
+def test_files_for_different_releases_tell_none(tmp_path: Path) -> None:
+    for version in ("0.13.0", "0.14.0"):
+        write(tmp_path, {f"docker/Dockerfile.{version}": f"RUN pip install megatron-core=={version}\n"})
+    write(tmp_path, {"run.sh": launch()})
+    assert str(preflight.check(tmp_path / "run.sh").jobs[0].target) == "megatron@0.20.0"
+
+
 def test_a_range_of_several_releases_tells_none(tmp_path: Path) -> None:
     write(tmp_path, {"requirements.txt": "megatron-core>=0.13,<0.16\n", "run.sh": launch()})
     assert str(preflight.check(tmp_path / "run.sh").jobs[0].target) == "megatron@0.20.0"

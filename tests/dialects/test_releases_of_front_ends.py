@@ -28,6 +28,9 @@ def job(tmp_path: Path, script: str, **files: str) -> Job:
     return preflight.check(tmp_path / "run.sh").jobs[0]
 
 
+PACKAGES = ".venv/lib/python3.12/site-packages"
+
+
 @pytest.mark.parametrize(
     ("more", "says"),
     [
@@ -91,6 +94,18 @@ def test_a_release_that_a_script_names_is_read(tmp_path: Path, line: str, says: 
             "slime@0.3.1 for the fork mine 7.1 in this checkout (mine/utils/arguments.py)",
         ),
         (SWIFT, {"requirements.txt": "ms-swift==4.3.2\n"}, "ms-swift@4.3.2 (requirements.txt)"),
+        (
+            VERL,
+            {"pyproject.toml": '[project]\ndependencies = ["verl[vllm]>=0.7,<0.8"]\n'},
+            "verl@0.7.1 (pyproject.toml)",
+        ),
+        (VERL, {"requirements.txt": "verl>=0.6,<0.8\n"}, "verl, release not known"),
+        (SWIFT, {"docker/Dockerfile": "RUN pip install ms-swift==4.3.2\n"}, "ms-swift@4.3.2 (docker/Dockerfile)"),
+        (
+            SWIFT,
+            {".venv/pyvenv.cfg": "", f"{PACKAGES}/ms_swift-4.3.2.dist-info/METADATA": ""},
+            f"ms-swift@4.3.2 ({PACKAGES}/ms_swift-4.3.2.dist-info)",
+        ),
         (VERL, {"requirements.txt": "verl==0.5.0\n"}, "verl 0.5.0, which is not described, read as verl@0.6.0"),
     ],
 )

@@ -136,3 +136,11 @@ def test_every_example_of_megatron_is_a_command_of_a_described_release() -> None
     assert len({one.rule for one in found}) > 500
     names = {release.name for release in MEGATRON.releases}
     assert all(one.home in names and one.refused != one.accepted for one in found)
+
+
+def test_the_examples_are_found_outside_of_the_tests() -> None:
+    """upstream's commands run without pytest, which puts the folder of the tests on the path."""
+    text = "from upstream import examples, frameworks; print(len(examples.examples(frameworks.MEGATRON)))"
+    root = Path(__file__).parents[2]
+    found = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, cwd=root, check=False)
+    assert found.stdout.strip() == str(len(examples(MEGATRON))), found.stderr

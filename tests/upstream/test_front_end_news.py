@@ -16,6 +16,7 @@ from upstream.front_end_news import Offered, Seen, describe, described, offered,
 from upstream.frontends.contracts import CONTRACTS
 from upstream.places import PROGRAMS, all_rules, places
 from upstream.repositories import VARIABLE, WHEELS, Repositories
+from upstream.wheel import Wheel
 
 ARGUMENTS = """
 class MegatronArguments:
@@ -62,6 +63,37 @@ def test_a_wheel_is_described_by_what_it_takes(mirrors: Path, tmp_path: Path, mo
     assert written["commit"].startswith("sha256:")
     text = "\n".join(section("ms-swift", seen))
     assert "## ms-swift 99.1.0: described" in text and "--brand_new" in text
+
+
+def test_a_release_that_takes_and_refuses_the_same_is_a_patch(
+    mirrors: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, front_end, table = front_end_news.option_releases, FRONT_ENDS["ms-swift"], tmp_path / "releases.json"
+    wheel = packed(mirrors, "ms_swift-99.1.0-py3-none-any.whl")
+    table.write_bytes(front_end_news.RELEASES.read_bytes())
+    monkeypatch.setattr(front_end_news, "RELEASES", table)
+    monkeypatch.setattr(own, "lacking", lambda *_: [])
+    for module in (own, front_end_news):
+        monkeypatch.setattr(
+            module, "data", lambda _: {"release": "4.5.2", **own.ms_swift(lambda path: own_text(wheel, path))}
+        )
+    seen = describe(front_end, Repositories(), Offered("99.1.0", "", wheel))
+    assert json.loads(table.read_text(encoding="utf-8"))["patches"]["ms-swift"] == {"99.1.0": {"of": "4.5.2"}}
+    assert "the same as 4.5.2" in "\n".join(section("ms-swift", seen))
+
+
+def own_text(wheel: Path, path: str) -> str:
+    return Wheel(wheel).texts([path]).get(path, "")
+
+
+def test_a_wheel_of_a_program_whose_repository_has_a_source_folder_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "megatron_bridge-99.1.0-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("megatron/bridge/training/config.py", "assert args.a > 1")
+    subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)
+    clone = front_end_news.option_releases.Clone(tmp_path, "megatron-bridge", tmp_path)
+    assert clone.text("99.1.0", "src/megatron/bridge/training/config.py") == "assert args.a > 1"
+    assert clone.refusals("99.1.0", "src/megatron/bridge/") == {"assert a > 1"}
 
 
 def test_the_report_says_which_published_runs_are_refused() -> None:

@@ -170,9 +170,10 @@ def test_every_check_of_a_described_release_is_decided(framework: str) -> None:
     assert {name: found for name, found in decisions.items() if name.startswith("open ") and found} == {}
 
 
-@pytest.mark.parametrize("framework", ["megatron", "mindspeed", "mindspeed-llm"])
+@pytest.mark.parametrize("framework", ["megatron", "mindspeed", "mindspeed-llm", "mindformers"])
 def test_a_rule_that_is_kept_to_some_releases_says_why(framework: str) -> None:
+    """None ends at a release only because there is no later one yet."""
     names = list(read(framework, "holds")["commits"])
     for rule, (first, last, why) in read(framework, "decisions")["within"].items():
-        assert names.index(first) <= names.index(last), rule
+        assert not last or names.index(first) <= names.index(last) < len(names) - (last[0].isdigit()), rule
         assert why, rule

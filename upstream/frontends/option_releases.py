@@ -39,7 +39,7 @@ from preflight.rules.frontends.verl_roles import VERL as VERL_ROLES
 from preflight.run.versions import numbers
 from upstream.frontends.flagscale import flagscale
 from upstream.frontends.mcore_adapter import mcore_adapter
-from upstream.frontends.megatron_bridge import bridge
+from upstream.frontends.megatron_bridge import CORE, bridge
 from upstream.frontends.mindspeed_fsdp2 import mindspeed_fsdp2
 from upstream.frontends.mindspeed_rl import mindspeed_rl
 from upstream.frontends.ms_swift import ms_swift
@@ -54,11 +54,13 @@ PARTS = ("keys", "export")
 
 class Described(NamedTuple):
     """The reader of a front end's options, from its files and those of Megatron-LM, and the location of its checks.
-    cores: the underlying release of Megatron-LM, if it differs from that of the table. on: the releases of the
-    framework that it starts instead of Megatron-LM. whole: parts of the table that each release has separately."""
+    core: the underlying release of Megatron-LM, if its files are read; cores: those of other releases. on: the releases
+    of the framework that it starts instead of Megatron-LM. whole: parts of the table that each release has
+    separately."""
 
     extract: Callable[[Text, Text], dict[str, Any]]
     folder: str
+    core: str = ""
     cores: Mapping[str, str] = {}
     on: Mapping[str, str] = {}
     whole: tuple[str, ...] = ()
@@ -75,12 +77,14 @@ READ: dict[str, Described] = {
     "mindspeed-rl": Described(
         _alone(mindspeed_rl),
         "mindspeed_rl/",
+        "",
         {"2.2.0": "0.8.0", "2.1.0": "0.8.0"},
         {"2.2.0": "2.1.0", "2.1.0": "2.1.0"},
     ),
     "megatron-bridge": Described(
         bridge,
         "src/megatron/bridge/",
+        CORE.removeprefix("core_v"),
         {"0.5.1": "0.18.0", "0.4.2": "0.17.0", "0.3.1": "0.16.0"},
         whole=("sections", "container"),
     ),
@@ -106,6 +110,10 @@ REWORDED = {
     "megatron-bridge/background-checkpoint-format": ("assert checkpoint.ckpt_format == 'torch_dist'",),
 }
 """Conditions with which other releases refuse the same as a rule; each was read by a person."""
+
+
+SOURCE = "src/"
+"""The folder of a repository that its wheel does not have."""
 
 
 class Clone:
@@ -150,7 +158,11 @@ class Clone:
     def text(self, release: str, path: str) -> str:
         """A file, or the names of all for "". Raises subprocess.CalledProcessError if a repository lacks it."""
         if (wheel := self.wheel(release)) is not None:
-            return wheel.texts([path]).get(path, "") if path else "\n".join(sorted(wheel.paths))
+            above = SOURCE if self.front_end in READ and READ[self.front_end].folder.startswith(SOURCE) else ""
+            inside = path.removeprefix(above)
+            return (
+                wheel.texts([inside]).get(inside, "") if path else "\n".join(above + one for one in sorted(wheel.paths))
+            )
         at = self.revision(release)
         return self.git("show", f"{at}:{path}") if path else self.git("ls-tree", "-r", "--name-only", at)
 
@@ -209,7 +221,7 @@ def contract_text(clone: Clone, release: str, megatron: Clone | None = None) -> 
 
     def beneath(path: str) -> str:
         assert megatron is not None, "the clone of Megatron-LM is needed"
-        return megatron.text(core, path)
+        return megatron.text(core or described.core, path)
 
     found = described.extract(lambda path: clone.text(release, path), beneath)
     parts: dict[str, Any] = {part: difference(base[part], found[part]) for part in PARTS if part in base}

@@ -9,16 +9,16 @@ from functools import cached_property
 from itertools import islice
 from pathlib import Path
 
+from preflight import schemas
 from preflight.program.checkout.callers import HIGHEST_RUNNER, Neighbours, folders_above
+from preflight.program.checkout.installs import declared, release_of_front_end
 from preflight.program.checkout.packages import (
     MOST_FOLDERS,
     OTHER_READERS,
     Files,
     Layout,
-    declared_in,
     found_below,
     found_in,
-    installed_in,
     listed,
 )
 from preflight.program.locate import Located, locate
@@ -35,8 +35,8 @@ HIGHEST = 16
 MOST_CODE = 2500
 """Files of a checkout in which an option is looked for that its parser does not have."""
 PATCHES, PATCH = ("arguments.py", "patch_arguments.py", "megatron_arguments.py"), 4
-INSTALLS = (".gitmodules", "pyproject.toml", "setup.py", "install.sh", "setup.sh", "environment.yml")
 REPOSITORY = ".git"
+CONTRACTS = "frontends/contracts"
 
 
 class Checkout:
@@ -144,16 +144,7 @@ class Checkout:
     @cached_property
     def declared(self) -> Mapping[str, tuple[str, str]]:
         """Framework → the release that the checkout installs ("" if not stated), and the file that states it."""
-        found: dict[str, tuple[str, str]] = {}
-        for name in self._installing():
-            text = self.files.text(name)
-            for framework, release in declared_in(text).items() if text else ():
-                if framework not in found or (release and not found[framework][0]):
-                    found[framework] = (release, name)
-        for framework, said in installed_in(self.root).items():
-            if not found.get(framework, ("", ""))[0]:
-                found[framework] = said
-        return found
+        return declared(self.files)
 
     @property
     def names_release(self) -> bool:
@@ -168,9 +159,6 @@ class Checkout:
         places = {at: self.files if at == self.root else Files(at) for at in (self.root, *self._places.values())}
         texts = (files.text(name) for files in places.values() for name in list(files.names())[:MOST_CODE])
         return mentioned(text for text in texts if text is not None)
-
-    def _installing(self) -> list[str]:
-        return _installing(self.root)
 
     @property
     def looked(self) -> Iterable[str]:
@@ -285,13 +273,12 @@ class Checkouts:
 
     def installs(self, path: Path | None, name: str) -> tuple[str, str]:
         """The file in the repository of a run that installs a front end, and the release that it names; "" for none."""
-        from preflight.program.checkout.callers import named_release
-
+        start = f"{CONTRACTS}/{name}-"
+        described = [one.removeprefix(start) for one in schemas.names(CONTRACTS) if one.startswith(start)]
         for at in self._repository(path):
-            files = self._programs.setdefault(at, Files(at))
-            for file in sorted(_installing(at)):
-                if release := named_release(files.text(file) or "", name):
-                    return file, release
+            found = release_of_front_end(self._programs.setdefault(at, Files(at)), name, described)
+            if found[1]:
+                return found
         return "", ""
 
     def _repository(self, path: Path | None) -> Iterator[str]:
@@ -371,13 +358,6 @@ class Checkouts:
         except OSError:
             return True
         return bool(status.st_mode & stat.S_IWOTH) or status.st_uid not in (own.st_uid, 0)
-
-
-def _installing(folder: str) -> list[str]:
-    """The files of a folder that install packages."""
-    entries = [entry.name for entry in listed(folder)[:MOST_FOLDERS]]
-    told = [name for name in entries if name.startswith(("requirements", "Dockerfile")) or name.endswith("ockerfile")]
-    return [name for name in (*INSTALLS, *told) if name in entries]
 
 
 def _installed_in(folder: str) -> Iterator[str]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from preflight.program.checkout.packages import MOST_FOLDERS, Files, listed
+from preflight.run.versions import matches, numbers
 from preflight.source.hints import TYPE_CHECKING
 from preflight.source.record import NamedTuple
 
@@ -80,6 +81,22 @@ def named_release(text: str, name: str) -> str:
         if "clone" in line and cloned.search(line) is not None:
             said.update(match[1] for match in _BRANCH.finditer(line))
     return said.pop() if len(said) == 1 else ""
+
+
+_BOUNDS = r"(?:[<>]=?|!=)\s*\d[\d.]*"
+
+
+def named_series(text: str, name: str, described: Iterable[str]) -> str:
+    """The newest described release of a front end in the range that a text installs, if all in it differ in the last
+    number only; otherwise ""."""
+    word = _SPELT.get(name, re.escape(name))
+    wanted = re.compile(
+        rf"(?i)(?<![^\W\d_]){word}(?:\[[\w, -]*\])?[\"']?\s*(?:=\s*[\"'])?({_BOUNDS}(?:\s*,\s*{_BOUNDS})*)"
+    )
+    lines = (one[:LONGEST] for one in text.split("\n") if not one.lstrip().startswith("#"))
+    ranges = {match[1] for line in lines for match in wanted.finditer(line)}
+    inside = [one for one in described if one[:1].isdigit() and len(ranges) == 1 and matches(one, *ranges)]
+    return max(inside, key=numbers) if len({numbers(one)[:2] for one in inside}) == 1 else ""
 
 
 class FrontEndPackage:

@@ -8,10 +8,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 
-from preflight import schemas
-from preflight.run.versions import matches
 from preflight.source.budget import Allowance
-from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple
 from preflight.source.text import InputError, Source
 
@@ -188,23 +185,6 @@ LAYOUTS = (
 OTHER_READERS: Mapping[str, str] = {"mindrlhf": "MindRLHF"}
 """Packages of programs that read configs of a framework in their own way."""
 
-_TAG = lazy_pattern(r"\bcore_[vr](\d+\.\d+\.\d+)|\bmegatron[-_]core(?:\[\w+\])?\s*(?:==|~=)\s*(\d+\.\d+\.\d+)")
-_IN_NAME = lazy_pattern(
-    r"(?i)(?:\b|_)megatron[-_](?:lm|core)[-_](?:core[-_])?[rv]?([0-3])[._](\d+)(?:[._](\d+))?(?![\w.]*\d)"
-)
-"""A folder or a branch named after a release, such as `third_party/megatron_lm_0_9_0`."""
-_COMMENT = lazy_pattern(r"(?m)^[ \t]*#.*$")
-_MINDFORMERS = lazy_pattern(r"\bmindformers\s*(?:==|~=)\s*(\d+\.\d+\.\d+)")
-_RANGE = lazy_pattern(
-    r"\b(megatron[-_]core|mindformers)(?:\[\w+\])?\s*((?:[<>]=?|!=)\s*\d[\d.]*(?:\s*,\s*(?:[<>]=?|!=)\s*\d[\d.]*)*)"
-)
-"""A package in a range of releases."""
-ENVIRONMENTS = (".venv", "venv", "env")
-"""Folders in which packages are installed for a run next to them."""
-_INSTALLED = lazy_pattern(r"(megatron_core|mindspeed_llm|mindspeed|mindformers)-(\d+\.\d+\.\d+)[^/]*\.dist-info")
-_CLONED = lazy_pattern(r"(?i)/(megatron-lm|mindspeed-llm|modellink|mindspeed|mindformers)(?=\.git|[\s/\"']|$)")
-_NAMES = {"megatron-lm": "megatron", "megatron-core": "megatron", "modellink": "mindspeed-llm"}
-
 
 def found_in(folder: str) -> tuple[Layout, ...]:
     """The frameworks with packages in a folder."""
@@ -240,37 +220,3 @@ def said_version(text: str, pattern: str) -> str:
     """The release in a version file, or ""."""
     found = re.search(pattern, text, re.MULTILINE)
     return ".".join(found.groups()) if found else ""
-
-
-def declared_in(text: str) -> dict[str, str]:
-    """Frameworks that a text installs or clones, with the release if it names exactly one."""
-    text = _COMMENT.sub("", text)
-    said: dict[str, set[str]] = {}
-    for match in _CLONED.finditer(text):
-        name = match[1].lower()
-        said.setdefault(_NAMES.get(name, name), set())
-    for match in _TAG.finditer(text):
-        said.setdefault("megatron", set()).add(match[1] or match[2])
-    for match in _IN_NAME.finditer(text):
-        said.setdefault("megatron", set()).add(".".join((match[1], match[2], match[3] or "0")))
-    for match in _MINDFORMERS.finditer(text):
-        said.setdefault("mindformers", set()).add(match[1])
-    for match in _RANGE.finditer(text):
-        name = match[1].replace("_", "-")
-        framework = _NAMES.get(name, name)
-        inside = [one for one in schemas.read("releases")[framework] if matches(one, match[2])]
-        said.setdefault(framework, set()).update(inside if len(inside) == 1 else ())
-    return {framework: next(iter(releases)) if len(releases) == 1 else "" for framework, releases in said.items()}
-
-
-def installed_in(root: str) -> dict[str, tuple[str, str]]:
-    """Framework → the release installed in an environment in a folder, and the metadata file that states it."""
-    found: dict[str, tuple[str, str]] = {}
-    for name in ENVIRONMENTS:
-        library = os.path.join(root, name, "lib")
-        for python in listed(library) if os.path.isfile(os.path.join(root, name, "pyvenv.cfg")) else ():
-            for entry in listed(os.path.join(python.path, "site-packages")):
-                if match := _INSTALLED.fullmatch(entry.name):
-                    package = match[1].replace("_", "-")
-                    found.setdefault(_NAMES.get(package, package), (match[2], os.path.relpath(entry.path, root)))
-    return found
