@@ -16,7 +16,7 @@ OF_COMMUNICATION: tuple[Signature, ...] = (
         r"|connectFullMesh failed|no socket interface found|Unable to find address for"
         r"|operator name is Hccl|HCCL function error|call hccl api failed|ERR02200|ncclInvalidUsage"
         r"|ncclUnhandledCudaError|EI(?:0009|0018)\b",
-        "a communicator could not be made",
+        "a communicator could not be made, or a call to it failed",
         "the network interface (HCCL_SOCKET_IFNAME, NCCL_SOCKET_IFNAME, GLOO_SOCKET_IFNAME), a firewall, or the "
         "rank table",
         weak=True,
@@ -58,7 +58,7 @@ OF_COMMUNICATION: tuple[Signature, ...] = (
         r"|Topology.*registered|init_process_group.*timed out|Timed out (?:initializing|waiting for clients)"
         r"|store->get\('[^']{1,40}'\) got error|is setting up NCCL communicator and retr"
         r"|DistStoreError|DistNetworkError",
-        "processes did not find one another at the start",
+        "processes did not find one another, or lost the store that they meet at",
         "the same MASTER_ADDR, MASTER_PORT and number of nodes on each node, a different rank for each, and an "
         "open port",
         weak=True,

@@ -28,8 +28,8 @@ OF_DEVICES: tuple[Signature, ...] = (
     Signature(
         "graph-capture", C.CONFIG,
         r"not permitted when stream is capturing|during capture|would make the legacy stream depend on a capturing"
-        r"|cudaErrorStreamCapture|[Cc]annot (?:be )?capture[d]? .{0,60}graph",
-        "an operation cannot be recorded into a CUDA graph",
+        r"|cudaErrorStreamCapture|[Cc]apture cuda graph failed|[Cc]annot (?:be )?capture[d]? .{0,60}graph",
+        "recording a CUDA graph failed",
         "run without CUDA graphs (--cuda-graph-impl none, enforce_eager), or without the option whose operation waits "
         "for the device",
     ),

@@ -9,7 +9,7 @@ from preflight.logs.aftermath import TEARDOWN
 from preflight.logs.causes import Cause, Signature
 from preflight.logs.failures import Failure
 from preflight.logs.origin import PROGRAMS, cut_off, placed
-from preflight.logs.stages import stage_of
+from preflight.logs.stages import LOADED, stage_of
 from preflight.logs.statements import Statement, statement_of
 from preflight.source.finding import Message
 from preflight.source.record import NamedTuple
@@ -113,7 +113,7 @@ def _in_prose(groups: Sequence[Group]) -> Diagnosis:
     return diagnosed(())
 
 
-STRONGER = {"disk-full": "shared-memory", "missing-module": "missing-library"}
+STRONGER = {"disk-full": "shared-memory", "bus-error": "shared-memory", "missing-module": "missing-library"}
 """Signatures that yield to another one in the same log."""
 
 
@@ -136,10 +136,9 @@ def _preferred(ordered: Sequence[Group]) -> Group:
 
 BY_STAGE = ("no-file",)
 """Signatures that take the class of the job's stage."""
-AFTER_STAGE = ("own-code", "name-not-there", "autograd", "data-reader", "sizes-of-tensors")
+AFTER_STAGE = ("own-code", "name-not-there", "autograd", "data-reader", "no-json", "sizes-of-tensors")
 """Signatures that give way to the stage of the job, which the frames show."""
 IMPORTS = re.compile(r"(?:from|fro|import|impor|impo|imp)\b")
-LOADS = "it died while packages were loaded or processes started"
 Meaning = tuple[Cause, str, str, Statement | None, Signature | None]
 ENDED: Meaning = (
     Cause.UNKNOWN,
@@ -171,7 +170,7 @@ def _meaning(root: Failure) -> Meaning:
     if not root.whole and _imports(root):
         return (
             Cause.ENVIRONMENT,
-            Message("the log ends before the exception; {stage}", stage=LOADS),
+            Message("the log ends before the exception; {stage}", stage=LOADED),
             "",
             statement,
             None,

@@ -11,8 +11,8 @@ OF_ENGINES: tuple[Signature, ...] = (
         r"larger than the (?:maximum number of tokens that can be stored in|available) KV cache"
         r"|No available memory for the cache blocks|Free memory on device .{0,80}is less than desired"
         r"|[Nn]ot enough memory\. Please try to increase --mem-fraction|Error in memory profiling"
-        r"|KV cache is needed, which is larger|capture cuda graph failed",
-        "the engine that generates has too little memory on the device",
+        r"|KV cache is needed, which is larger",
+        "the engine that generates does not find the memory on the device that it expects",
         "a larger gpu_memory_utilization or mem_fraction_static if the training leaves room, a smaller one if it "
         "does not; a shorter max_model_len; more tensor parallelism of the rollout",
     ),
@@ -32,17 +32,23 @@ OF_ENGINES: tuple[Signature, ...] = (
         r"|minicpm|gpt_oss|olmo|phi|baichuan|chatglm|ernie|hunyuan|mimo)\w*'"
         r"|[Mm]odel[ _]type:? \S{0,40} (?:is )?not (?:yet )?supported"
         r"|No (?:\w{1,20} )?bridge (?:is )?(?:found|registered)",
-        "a library of this version does not know the model",
+        "a library does not know the model, or not under this name",
         "a newer transformers, vLLM, SGLang or bridge: each knows the models of its time",
     ),
     Signature(
         "tokenizer", C.ENVIRONMENT,
         r"data did not match any variant of untagged enum|Couldn't instantiate the backend tokenizer"
         r"|sentencepiece_processor\.cc|chat_template is not set|Cannot use (?:apply_)?chat[_ ]template"
-        r"|jinja2\.exceptions|TypeError: not a string$|can't load a tokenizer|Error parsing line .{0,40}tiktoken"
+        r"|TypeError: not a string$|can't load a tokenizer|Error parsing line .{0,40}tiktoken"
         r"|[Pp]rocessor was not found|Can't load (?:image|feature) (?:processor|extractor)",
         "the tokenizer's files do not fit the library that reads them, or are not there",
         "the whole folder of the tokenizer, and a version of transformers and tokenizers that is not older than it",
+    ),
+    Signature(
+        "chat-template", C.DATA,
+        r"jinja2\.exceptions",
+        "the chat template refused the messages, or cannot be rendered",
+        "the roles and their order in the messages against the template; then the template itself",
     ),
     Signature(
         "lora-targets", C.CONFIG,
@@ -57,7 +63,7 @@ OF_ENGINES: tuple[Signature, ...] = (
         r"|No available node types can fulfill|cannot be scheduled (?:right now|on any)|[Ii]nfeasible resource request"
         r"|Maximum number of retries reached \(\d+\)\. Cluster resources|[Tt]imed out waiting for placement group"
         r"|Insufficient cluster resources|Resource pool .{0,60}cannot be satisfied",
-        "Ray has fewer devices than the run asks for",
+        "Ray did not give the run the devices that it asks for",
         "`ray status` lists the nodes that joined; nodes × devices of the run, its rollout and its reward model must "
         "fit them",
     ),
@@ -89,7 +95,7 @@ OF_ENGINES: tuple[Signature, ...] = (
         "ray-store", C.ENVIRONMENT,
         r"ObjectStoreFullError|OutOfDiskError|[Oo]bject store .{0,40}(?:is full|out of memory)"
         r"|is over \d+% full, available space",
-        "Ray's store of objects is full",
+        "Ray's store of objects, or the disk below it, is full",
         "more shared memory (--shm-size) or disk for Ray, and smaller batches between its actors",
     ),
     Signature(
@@ -105,15 +111,15 @@ OF_ENGINES: tuple[Signature, ...] = (
         r"|Engine process failed to start|scheduler is dead|Server error '5\d\d|\" 50[0234] |\b50[0234] Server Error"
         r"|50[0234] (?:Internal Server Error|Bad Gateway|Service Unavailable|Gateway Timeout)"
         r"|Server process terminated|AsyncEngineDeadError|Background loop (?:has errored|is stopped)",
-        "an engine that generates died or does not answer",
+        "a service, such as the engine that generates, failed or does not answer",
         "its own log has the reason: the first exception of EngineCore, the scheduler or the worker",
         weak=True,
     ),
     Signature(
-        "weights-to-engine", C.UPSTREAM,
+        "weights-to-engine", C.PROGRAM,
         r"Failed to update parameter online|[Ww]eight sync failed"
         r"|Failed to (?:update|load) weights? (?:from|online|in)",
-        "the engine that generates refused the weights that the training sent",
+        "weights could not be loaded into the engine that generates",
         "versions of the engine and the framework that belong together; else the names and shapes that one of the two "
         "gives a weight of this model",
     ),
@@ -136,7 +142,7 @@ OF_ENGINES: tuple[Signature, ...] = (
         r"|Name or service not known|Could not resolve host|getaddrinfo failed|CERTIFICATE_VERIFY_FAILED"
         r"|\b(?:Connect|Read)Timeout\b|No route to host|Network is unreachable|ServerDisconnectedError"
         r"|ClientConnectorError|APIConnectionError|StatusCode\.UNAVAILABLE|GetTimeoutError|\bTimeoutError\b|httpx\.\w+Error",
-        "a host in the network was not found, or did not answer",
+        "a call or a host in the network did not answer in time, or was not found",
         "the name and port in the message, from the node of the job: many nodes have no way out",
         weak=True,
     ),

@@ -12,15 +12,13 @@ from preflight.source.record import NamedTuple
 
 
 class Stage(NamedTuple):
-    """A part of a run. places: pattern of `file:function`; kinds: of the exceptions that it holds for. own: it holds
-    only where the innermost frame is the framework's. near: number of the innermost frames in which it holds, 0 for
-    all."""
+    """A part of a run. places: pattern of `file:function`; kinds: of the exceptions that it holds for. near: number of
+    the innermost frames in which it holds, 0 for all."""
 
     cause: Cause
     places: str
     says: str
     kinds: str = ""
-    own: bool = False
     near: int = 0
 
 
@@ -28,39 +26,34 @@ DIVIDE = (
     "sizes are not divisible by the ranks of a group: sequence length, padding or packing against tensor and context"
     " parallelism"
 )
+LOADED = "it died while packages were loaded or processes started"
 STAGES = (
     Stage(
         Cause.UPSTREAM,
         r"training\.py:training_log$|distributed_data_parallel\.py:zero_grad_buffer$"
         r"|distrib_optimizer\.py:(?:load_state_dict|"
         r"split_state_dict_if_needed|_update_legacy_world_tensors)$|param_and_grad_buffer\.py:reset$"
-        r"|model_provider\.py:initialize_model_parallel$"
         r"|microbatches_calculator\.py:get_\w+$",
-        "the framework's own bookkeeping failed: a defect of this release, met by this combination of options",
+        "the framework's own bookkeeping failed",
     ),
     Stage(
         Cause.CONFIG,
         r"mappings\.py:_(?:reduce_scatter|split|gather)_along_(?:first|last)_dim|mappings\.py:forward|context_parallel\w*\.py:"
-        r"|get_batch_on_this_cp_rank",
+        r"|get_batch_on_this_cp_rank|tensor_parallel/utils\.py:",
         DIVIDE,
-    ),
-    Stage(
-        Cause.CONFIG,
-        r"schedules\.py:forward_step|tensor_parallel/(?:layers|utils)\.py:",
-        DIVIDE,
-        kinds=r"AssertionError|ValueError",
-        own=True,
+        kinds=r"^AssertionError$|^ValueError$|^$",
+        near=3,
     ),
     Stage(
         Cause.CONFIG,
         r"(?:^|/)arguments\.py:(?!<module>)|:(?:validate_args|parse_args|_parse_args"
         r"|core_transformer_config_from_args|validate_yaml)$"
-        r"|:__post_init__$|hydra/(?!main\.py|_internal/(?:utils|hydra)\.py|core/utils\.py)|omegaconf/|parallel_state\.py:initialize_model_parallel|features_manager/"
+        r"|:__post_init__$|hydra/(?!main\.py|_internal/(?:utils|hydra)\.py|core/utils\.py)|omegaconf/|parallel_state\.py:initialize_model_parallel|:parallel_state\.initialize_model_parallel$|features_manager/"
         r"|:(?:validate|check)_\w*(?:args|config)\w*$"
         r"|num_microbatches_calculator\.py|optimizer_param_scheduler\.py|get_num_layers_to_build"
         r"|mindformers/tools/(?:check_rules|register)|op_parallel_config\.py"
         r"|initialize\.py:(?!_?init\w*dist|_compile)|cli/main\.py:(?!<module>)",
-        "the framework refused the configuration while it read it",
+        "it died while the configuration was read, checked or applied",
     ),
     Stage(
         Cause.UNKNOWN,
@@ -103,33 +96,30 @@ STAGES = (
     Stage(
         Cause.ENVIRONMENT,
         r"global_vars\.py:_ensure_var_is_(?:not_)?initialized$",
-        "a part of the program asks for the framework's arguments before they are read: versions of the "
-        "framework, its adaptor and the front end that do not belong together",
+        "a part of the program asks for the framework's arguments before they are read, or they are read twice",
     ),
     Stage(
         Cause.ENVIRONMENT,
         r":(?:make_cubin|make_ptx|make_amdgcn|_compile_triton\w*)$"
         r"|:(?:_?load_(?:\w+_)?(?:library|extension|cudnn|nvrtc|cublas|curand)\w*|_get_shared_object_file|_try_load_\w+)$"
         r"|op_builder/\w+\.py:(?:load|jit_load|builder)$|^:\w+Builder$",
-        "it died while packages were loaded or processes started",
+        LOADED,
     ),
     Stage(
         Cause.ENVIRONMENT,
-        r"<frozen importlib|importlib/__init__\.py|:<module>$|ctypes/__init__|torch/utils/cpp_extension"
+        r"<frozen importlib|importlib/__init__\.py|ctypes/__init__|torch/utils/cpp_extension"
         r"|:_?init\w*distributed\w*$|rendezvous\.py",
-        "it died while packages were loaded or processes started",
+        LOADED,
         kinds=r"ImportError|ModuleNotFoundError|AttributeError|OSError|NameError|TypeError|SyntaxError|RuntimeError|AssertionError",
         near=2,
     ),
 )
-MEET = re.compile(r"shape '.*' is invalid for input|[Ss]izes? of tensor|must match the size|mat1 and mat2")
-"""Messages of torch about two tensors whose sizes do not fit. They show a cause only with their place."""
+NO_FILES = re.compile(r"torch/(?:nn|cuda|npu|autograd|_tensor|_ops|functional)\b|distributed_c10d\.py|distributed/fsdp/")
+"""Files that read and write no checkpoint: what fails in them is a call that the loader makes for another end."""
 SHAPES = re.compile(
-    r"not divisible|divisible by|size mismatch|invalid input shape|alignment mismatch"
-    r"|[Dd]imension .* (?:does not|must)|divided by"
-    r"|is not a multiple|multiple of"
+    r"not divisible|divisible by|divided by|is not a multiple|multiple of|invalid input shape|alignment mismatch"
 )
-"""Messages of libraries about mismatched sizes."""
+"""Messages about sizes that do not divide or do not fit."""
 SIZES = re.compile(r"\b(?:world[_ ]size|tp_size|pp_size|cp_size|ep_size|\w+_parallel_size|num_key_value_heads)\b")
 """Names of sizes of a layout, whatever raises the error."""
 CHECKED = (
@@ -202,10 +192,11 @@ def stage_of(failure: Failure) -> tuple[Cause, str] | None:
         return Cause.CONFIG, "a check of the program refused the configuration"
     if failure.kind == "KeyError" and ASKS.search(failure.frames[-1].source if failure.frames else ""):
         return Cause.CONFIG, "the program asks for a key that the configuration does not have"
-    if failure.kind != "AttributeError" and _about_sizes(failure):
-        return Cause.CONFIG, "sizes do not divide or do not fit: of layers, heads, sequence or batch against the layout"
+    if failure.kind != "AttributeError" and SHAPES.search(failure.message):
+        return Cause.CONFIG, "sizes do not divide or do not fit: the message names them"
     if failure.kind in CHECKED and OPTION.search(failure.message):
         return Cause.CONFIG, "a check of the program refused the configuration"
+    elsewhere = failure.whole and any(NO_FILES.search(frame.file) for frame in failure.frames[-1:])
     for at, frame in enumerate(reversed(_walked(failure)), 1):
         if not failure.whole and at > NEAR_THE_CUT:
             break
@@ -215,17 +206,19 @@ def stage_of(failure: Failure) -> tuple[Cause, str] | None:
                 (not stage.near or at <= stage.near)
                 and places.search(f"{frame.file}:{frame.function}")
                 and (kinds is None or kinds.search(failure.kind))
-                and (own or not stage.own)
+                and not (stage.cause is Cause.CHECKPOINT and elsewhere)
             ):
                 return stage.cause, stage.says
     if failure.kind == "RuntimeError" and SIZES.search(failure.message):
         return Cause.CONFIG, "a check of the program refused the configuration"
-    if failure.kind in CHECKED and MESSAGES.search(failure.message) and not OPERATOR.match(failure.message):
-        return Cause.CONFIG, "a check of the program refused the configuration"
+    if _in_imports(failure):
+        return Cause.ENVIRONMENT, LOADED
+    if failure.kind in CHECKED and (own or not any(frame.file for frame in failure.frames)) and MESSAGES.search(failure.message):
+        return None if OPERATOR.match(failure.message) else (Cause.CONFIG, "a check of the program refused a value")
     if failure.kind in OF_LIBRARIES and any(LIBRARIES.search(frame.file) for frame in failure.frames[-1:]):
-        return Cause.ENVIRONMENT, "a library that the framework calls refused its arguments: parts of other versions"
+        return Cause.ENVIRONMENT, "a library that the framework calls refused a call"
     if own and failure.kind == "NotImplementedError":
-        return Cause.CONFIG, "the program does not implement this combination of options"
+        return Cause.CONFIG, "the program does not implement what is asked of it"
     if failure.kind in OWN_CODE and any(map(of_framework, failure.frames[-NEAR_THE_END:])):
         return Cause.PROGRAM, "the program fails in its own code, on a value that it does not expect"
     return None
@@ -248,17 +241,9 @@ def _walked(failure: Failure) -> tuple[Frame, ...]:
 
 NEAR_THE_END = 3
 """The frames of a traceback that may be those of the part that failed: the last ones may be a library's."""
-LOSSES = re.compile(r"loss|advantage|reward|log_?prob|metric|optim")
-"""Where tensors of samples meet, whose sizes the data determine, and the state of an optimizer."""
 
 
-def _about_sizes(failure: Failure) -> bool:
-    """Whether a message is about sizes that a configuration sets."""
-    if SHAPES.search(failure.message):
-        return True
-    last = failure.frames[-1:]
-    return (
-        MEET.search(failure.message) is not None
-        and any(map(of_framework, failure.frames))
-        and not any(LOSSES.search(f"{frame.file.rpartition('/')[2]}:{frame.function}") for frame in last)
-    )
+def _in_imports(failure: Failure) -> bool:
+    """Whether a traceback ends where one module imports another."""
+    modules = [frame for frame in failure.frames if frame.function == "<module>"]
+    return len(modules) > 1 and any(frame.function == "<module>" for frame in failure.frames[-2:])
