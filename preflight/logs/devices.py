@@ -21,7 +21,7 @@ OF_DEVICES: tuple[Signature, ...] = (
         r"|memory|program counter)|too many resources|the launch timed out|an illegal instruction|hardware stack"
         r"|mapping of|context is destroyed|driver shutting down|CUDA-capable device|API call is not supported)"
         r"|[Cc]uda failure \d|Cuda failure '|CUDA driver error|cudaError[A-Z]\w+|HIP error:",
-        "a call to CUDA was refused",
+        "a call to the device's runtime was refused",
         "CUDA_LAUNCH_BLOCKING=1 names the operator; then the driver, the topology of the devices (peer access) and "
         "libraries that were built for others",
     ),
@@ -74,7 +74,7 @@ OF_DEVICES: tuple[Signature, ...] = (
     ),
     Signature(
         "other-call", C.ENVIRONMENT,
-        r"\b(?:CUDA|HIP|MUSA)(?: driver| runtime)? error(?: \(\d+\))?: ",
+        r"\b(?:CUDA|HIP|MUSA)(?: driver| runtime)? error(?: \(\d+\))?: |Triton Error \[",
         "a call to the device's runtime was refused",
         "the driver, the runtime's libraries and torch must belong together; CUDA_LAUNCH_BLOCKING=1 names the operator",
         weak=True,

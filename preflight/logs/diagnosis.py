@@ -187,6 +187,9 @@ def _meaning(root: Failure) -> Meaning:
         return Cause.COMMUNICATION, says, advice, None, None
     if root.whole and (place := placed(root)) is not None:
         return place[0], place[1], PROGRAMS, statement, None
+    if root.whole and root.kind and root.message and not root.frames:
+        says = Message("{kind}: the log has its message, not the place where it was raised", kind=root.kind)
+        return Cause.PROGRAM, says, PROGRAMS, statement, None
     return Cause.UNKNOWN, (not root.whole and cut_off(root)) or "I don't know", "", statement, None
 
 

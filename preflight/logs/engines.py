@@ -107,7 +107,7 @@ OF_ENGINES: tuple[Signature, ...] = (
     ),
     Signature(
         "engine-died", C.COMMUNICATION,
-        r"EngineDeadError|EngineCore encountered an issue|Engine core (?:initialization failed|proc \S+ died)"
+        r"EngineDeadError|ClientResponseError: 5\d\d|EngineCore encountered an issue|Engine core (?:initialization failed|proc \S+ died)"
         r"|Engine process failed to start|scheduler is dead|Server error '5\d\d|\" 50[0234] |\b50[0234] Server Error"
         r"|50[0234] (?:Internal Server Error|Bad Gateway|Service Unavailable|Gateway Timeout)"
         r"|Server process terminated|AsyncEngineDeadError|Background loop (?:has errored|is stopped)",

@@ -113,7 +113,7 @@ class Failures:
         rank = rank_of_file(name)
         for line in lines:
             self._order += 1
-            marked = line.marked or "│ /" in line.text[:40]
+            marked = line.marked or ("│ " in line.text[:40] and ("│ /" in line.text[:40] or ".py:" in line.text))
             if self._order > self._until and (not marked or self._is_repeated(line.text)):
                 continue
             written = taken_apart(line.text)

@@ -80,6 +80,14 @@ OF_PYTHON: tuple[Signature, ...] = (
         "look at the weights that were loaded, the learning rate and the precision",
     ),
     Signature(
+        "floating-point", C.NUMERICS,
+        r"\bFloatingPointError\b",
+        "a check of floating-point numbers failed",
+        "the message against the loss scale and the norms of the gradients in the lines before it: the data of the batch, "
+        "the learning rate and the precision",
+        weak=True,
+    ),
+    Signature(
         "autograd", C.PROGRAM,
         r"backward through the graph a second time|modified by an inplace operation|Cannot copy out of meta tensor"
         r"|to finish(?:ed)? reduction in the prior iteration|mark a variable ready only once"

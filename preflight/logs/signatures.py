@@ -169,7 +169,7 @@ SIGNATURES: tuple[Signature, ...] = (
     Signature(
         "compiler-of-kernels", C.ENVIRONMENT,
         r"\b\d+ active drivers \(\[|triton\.compiler\.errors|triton\.runtime\.errors|\(CompilationError\)|PTXASError"
-        r"|Triton Error \[|libcuda\.so cannot found|_inductor\.exc\.|_dynamo\.exc\.(?!TorchRuntime)"
+        r"|Triton Error \[\w+\]: device kernel image|libcuda\.so cannot found|_inductor\.exc\.|_dynamo\.exc\.(?!TorchRuntime)"
         r"|InductorError|OutOfResources|\bptxas\S{0,20} (?:fatal|\S{0,200}, line \d|.{0,40}failed)"
         r"|Triton PTX codegen error"
         r"|Command '\['(?:[^']*/)?(?:ptxas|nvcc|hipcc|gcc|g\+\+|clang|cc|c\+\+|ccec|bisheng\S*)'",
@@ -290,7 +290,7 @@ SIGNATURES: tuple[Signature, ...] = (
     Signature(
         "not-a-number", C.NUMERICS,
         r"[Ff]ound NaN|found (?:nan|inf)|NaN in local (?:forward )?(?:loss|grad)|[Uu]nexpected (?:NaN|Inf"
-        r"|result nan)|Loss is (?:nan|NaN)"
+        r"|result nan)|returned nan values|Loss is (?:nan|NaN)"
         r"|found invalid values:\s*tensor\(\[+\s*nan"
         r"|loss scale.*(?:minimum|reached)|[Gg]rad norm is (?:nan|inf)",
         "the loss or a gradient is NaN or infinite",

@@ -114,7 +114,9 @@ STAGES = (
         near=2,
     ),
 )
-NO_FILES = re.compile(r"torch/(?:nn|cuda|npu|autograd|_tensor|_ops|functional)\b|distributed_c10d\.py|distributed/fsdp/")
+NO_FILES = re.compile(
+    r"torch/(?:nn|cuda|npu|autograd|_tensor|_ops|functional)\b|distributed_c10d\.py|distributed/fsdp/"
+)
 """Files that read and write no checkpoint: what fails in them is a call that the loader makes for another end."""
 SHAPES = re.compile(
     r"not divisible|divisible by|divided by|is not a multiple|multiple of|invalid input shape|alignment mismatch"
@@ -131,19 +133,21 @@ CHECKED = (
     "ConfigError",
     "ValidationError",
 )
-MESSAGES = re.compile(
+SETTINGS = re.compile(
     r"world[_ ]size|_parallel_size|parallel size|pp_size|tp_size|batch[_ ]size|num_layers|micro_batch"
     r"|too large to fit in the bucket|Please (?:increase|set|specify|provide|correct the)"
-    r"|is None$|is not set|(?:is|are) required"
     r"|must be (?:specified|set|provided|given)|--?[a-z]+[-_][a-z-_]+ (?:must|requires?|is|cannot|should|needs?|has)"
-    r"|(?:must|should|cannot|can not) be|please check the config|^For '[\w.]+',.* but got\b"
-    r"|[Oo]nly support|not support|[Uu]nsupported"
-    r"|^(?!Path|File|Dir|Folder|Dataset|Checkpoint)\w+ [\w.-]{1,60} (?:does not exist|is not (?:registered|valid))"
+    r"|^\w+ is None$|^(?!Path|File|Dir|Folder|Dataset|Checkpoint)\w+ [\w.-]{1,60} (?:does not exist"
+    r"|is not (?:registered|valid))|please check the config|^For '[\w.]+',.* but got\b"
     r"|^[Uu]n(?:known|recognized) (?:\w+ ){0,3}(?:type|name|option|template|backend|optimizer|scheduler|loss|mode)\b"
     r"|^assert (?:args|self\.config|config)\.|^[Ii]nvalid (?:\w+ ){0,2}arguments?\b"
-    r"|^[Ii]nvalid (?:\w+ ){1,4}specified\b"
+    r"|^[Ii]nvalid (?:\w+ ){1,4}specified\b|not compatible with the .{1,40} argument"
 )
-"""Messages of a configuration check that is not in any table."""
+"""Messages about settings, of a check that is not in any table."""
+REFUSES = re.compile(
+    r"is None$|is not set|(?:is|are) required|(?:must|should|cannot|can not) be|[Oo]nly support|not support|[Uu]nsupported"
+)
+"""Messages of a check of any value: of the configuration where the check is the framework's."""
 OPERATOR = re.compile(r"^For '(?:primitive\[)?\w+\]?', .{0,120}(?:dimension|shape)s? ")
 """A message of an operator of MindSpore about the sizes of its inputs, which no configuration sets alone."""
 CHECKS = re.compile(
@@ -188,7 +192,7 @@ def _patterns(stage: Stage) -> tuple[re.Pattern[str], re.Pattern[str] | None]:
 def stage_of(failure: Failure) -> tuple[Cause, str] | None:
     """What the job was doing, by the innermost frame that shows it, or by the words; None where neither does."""
     own = any(of_framework(frame) for frame in failure.frames[-1:])
-    if own and CHECKS.search(failure.frames[-1].source) and failure.kind in CHECKED:
+    if failure.kind in CHECKED and any(CHECKS.search(frame.source) for frame in failure.frames[-1:]):
         return Cause.CONFIG, "a check of the program refused the configuration"
     if failure.kind == "KeyError" and ASKS.search(failure.frames[-1].source if failure.frames else ""):
         return Cause.CONFIG, "the program asks for a key that the configuration does not have"
@@ -213,8 +217,10 @@ def stage_of(failure: Failure) -> tuple[Cause, str] | None:
         return Cause.CONFIG, "a check of the program refused the configuration"
     if _in_imports(failure):
         return Cause.ENVIRONMENT, LOADED
-    if failure.kind in CHECKED and (own or not any(frame.file for frame in failure.frames)) and MESSAGES.search(failure.message):
-        return None if OPERATOR.match(failure.message) else (Cause.CONFIG, "a check of the program refused a value")
+    nowhere = not any(frame.file for frame in failure.frames)
+    if failure.kind in CHECKED and (own or nowhere) and not OPERATOR.match(failure.message):
+        if SETTINGS.search(failure.message) or (own and REFUSES.search(failure.message)):
+            return Cause.CONFIG, "a check of the program refused a value"
     if failure.kind in OF_LIBRARIES and any(LIBRARIES.search(frame.file) for frame in failure.frames[-1:]):
         return Cause.ENVIRONMENT, "a library that the framework calls refused a call"
     if own and failure.kind == "NotImplementedError":
