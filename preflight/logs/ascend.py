@@ -69,7 +69,8 @@ OF_ASCEND: tuple[Signature, ...] = (
         r"|[Aa][Ii][ -]?[Cc](?:ore|pu|PU)\b.{0,60}(?:exception|execut\w+ fail|abnormal)"
         r"|AICPU execution|aicpu exception|\bE39999\b.{0,400}(?:exception|fail)",
         "a kernel on the device failed",
-        "an address out of range, a fault of the device, or an operator's own defect: ASCEND_LAUNCH_BLOCKING=1 names the "
+        "an address out of range, a fault of the device, or an operator's own defect: ASCEND_LAUNCH_BLOCKING=1 names "
+        "the "
         "operator; test the device (npu-smi, dmesg) if it stays with one node",
     ),
     Signature(

@@ -36,8 +36,10 @@ OF_CHECKPOINTS: tuple[Signature, ...] = (
     Signature(
         "no-tracker", C.ENVIRONMENT,
         r"could not find the metadata file|will not load any checkpoints and will start from random",
-        "no tracker file is in the folder of --load: the run starts from random weights, without an error",
-        "name a folder with latest_checkpointed_iteration.txt, and set --exit-on-missing-checkpoint",
+        "no tracker file is in the folder of --load",
+        "name a folder with latest_checkpointed_iteration.txt; without --exit-on-missing-checkpoint the run starts "
+        "from random "
+        "weights, without an error",
         weak=True,
     ),
     Signature(
@@ -85,6 +87,12 @@ OF_CHECKPOINTS: tuple[Signature, ...] = (
         "it died while a checkpoint was loaded or saved",
         "the sizes of the model must be those that the checkpoint was written with: `preflight check --site` compares "
         "them, and `preflight show` prints the config's",
+    ),
+    Signature(
+        "shared-tensors", C.CHECKPOINT,
+        r"weights trying to be saved contained shared|tensors share memory",
+        "tensors that share memory cannot be saved in this form",
+        "tie them in the model's own configuration, save one of them, or save without safetensors",
     ),
     Signature(
         "missing-checkpoint", C.CHECKPOINT,

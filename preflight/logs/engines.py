@@ -39,9 +39,10 @@ OF_ENGINES: tuple[Signature, ...] = (
         "tokenizer", C.ENVIRONMENT,
         r"data did not match any variant of untagged enum|Couldn't instantiate the backend tokenizer"
         r"|sentencepiece_processor\.cc|chat_template is not set|Cannot use (?:apply_)?chat[_ ]template"
-        r"|TypeError: not a string$|can't load a tokenizer|Error parsing line .{0,40}tiktoken"
+        r"|does not have a padding token|TypeError: not a string$|can't load a tokenizer"
+        r"|Error parsing line .{0,40}tiktoken"
         r"|[Pp]rocessor was not found|Can't load (?:image|feature) (?:processor|extractor)",
-        "the tokenizer's files do not fit the library that reads them, or are not there",
+        "the tokenizer does not fit the library that reads it, lacks a part that is needed, or is not there",
         "the whole folder of the tokenizer, and a version of transformers and tokenizers that is not older than it",
     ),
     Signature(
@@ -81,7 +82,7 @@ OF_ENGINES: tuple[Signature, ...] = (
     ),
     Signature(
         "job-start", C.ENVIRONMENT,
-        r"srun: error: (?:Task launch|Application launch|Unable to|Munge|If munged)|Munge encode failed"
+        r"\bPMIX ERROR\b|srun: error: (?:Task launch|Application launch|Unable to|Munge|If munged)|Munge encode failed"
         r"|slurm\w*: error: (?:pyxis: (?:container start|failed|couldn't|error)|execve|Unable to)|enroot-\w+: "
         r"|ORTE (?:was unable|has lost)|Host key verification failed|Permission denied \(publickey"
         r"|Command '(?:\[')?(?:\S*/)?(?:ssh|pdsh|scp|docker|srun)\b"
@@ -107,7 +108,8 @@ OF_ENGINES: tuple[Signature, ...] = (
     ),
     Signature(
         "engine-died", C.COMMUNICATION,
-        r"EngineDeadError|ClientResponseError: 5\d\d|EngineCore encountered an issue|Engine core (?:initialization failed|proc \S+ died)"
+        r"EngineDeadError|ClientResponseError: 5\d\d|EngineCore encountered an issue"
+        r"|Engine core (?:initialization failed|proc \S+ died)"
         r"|Engine process failed to start|scheduler is dead|Server error '5\d\d|\" 50[0234] |\b50[0234] Server Error"
         r"|50[0234] (?:Internal Server Error|Bad Gateway|Service Unavailable|Gateway Timeout)"
         r"|Server process terminated|AsyncEngineDeadError|Background loop (?:has errored|is stopped)",
@@ -131,7 +133,8 @@ OF_ENGINES: tuple[Signature, ...] = (
     ),
     Signature(
         "tracking", C.ENVIRONMENT,
-        r"wandb\.(?:errors|sdk)\.|\bCommError\b|api_key not configured|No API key configured|swanlab\.\w*[Ee]rror"
+        r"wandb\.(?:errors|sdk)\.|\bwandb backend|\bCommError\b|api_key not configured|No API key configured"
+        r"|swanlab\.\w*[Ee]rror"
         r"|mlflow\.exceptions|UsageError: (?:api_key|Permission)",
         "the service that records experiments refused or was not reached",
         "its key and network on the node, or its offline mode",
@@ -141,7 +144,8 @@ OF_ENGINES: tuple[Signature, ...] = (
         r"Max retries exceeded|NewConnectionError|NameResolutionError|Temporary failure in name resolution"
         r"|Name or service not known|Could not resolve host|getaddrinfo failed|CERTIFICATE_VERIFY_FAILED"
         r"|\b(?:Connect|Read)Timeout\b|No route to host|Network is unreachable|ServerDisconnectedError"
-        r"|ClientConnectorError|APIConnectionError|StatusCode\.UNAVAILABLE|GetTimeoutError|\bTimeoutError\b|httpx\.\w+Error",
+        r"|ClientConnectorError|APIConnectionError|StatusCode\.UNAVAILABLE|GetTimeoutError|\bTimeoutError\b"
+        r"|httpx\.\w+Error",
         "a call or a host in the network did not answer in time, or was not found",
         "the name and port in the message, from the node of the job: many nodes have no way out",
         weak=True,

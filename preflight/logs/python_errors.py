@@ -31,6 +31,13 @@ OF_PYTHON: tuple[Signature, ...] = (
         "install the versions that belong together again, in every node's environment",
     ),
     Signature(
+        "version-refused", C.ENVIRONMENT,
+        r"\bversion of .{1,40} (?:is|are) not compatible|[Pp]lease (?:use|install) a version (?:that|of)"
+        r"|\b(?:requires?|needs?) (?:\w{1,20} )?[\w.-]{1,30} ?(?:>=|==)\s?\d",
+        "a package of another version is asked for",
+        "install the version that the message names",
+    ),
+    Signature(
         "data-reader", C.DATA,
         r"DatasetGenerationError|DataFilesNotFoundError|EmptyDatasetError|pyarrow\.lib\.\w+|ArrowInvalid|CastError"
         r"|Couldn't find (?:any data file|a dataset)|UnidentifiedImageError|cannot identify image file"
@@ -47,7 +54,8 @@ OF_PYTHON: tuple[Signature, ...] = (
         "no-json", C.DATA,
         r"UnicodeDecodeError|JSONDecodeError|Expecting value: line",
         "a text is no JSON, or is in another encoding than its reader expects",
-        "the frames name the reader: a file of the data, a configuration, or the answer of a service; a cut download and a "
+        "the frames name the reader: a file of the data, a configuration, or the answer of a service; a cut download "
+        "and a "
         "Git LFS pointer look so, too",
     ),
     Signature(
@@ -63,7 +71,8 @@ OF_PYTHON: tuple[Signature, ...] = (
         r"[Pp]rocess group has not been initialized|group is (?:not|ot|already) initialized"
         r"|initialize the default process group twice|is not part of (?:group|the process group)",
         "a part of the program uses groups of processes before they are made, or makes them twice",
-        "the launcher that the program expects, versions that belong together, and one copy of the framework; else " + DEFECT,
+        "the launcher that the program expects, versions that belong together, and one copy of the framework; else "
+        + DEFECT,
         weak=True,
     ),
     Signature(
@@ -83,7 +92,8 @@ OF_PYTHON: tuple[Signature, ...] = (
         "floating-point", C.NUMERICS,
         r"\bFloatingPointError\b",
         "a check of floating-point numbers failed",
-        "the message against the loss scale and the norms of the gradients in the lines before it: the data of the batch, "
+        "the message against the loss scale and the norms of the gradients in the lines before it: the data of the "
+        "batch, "
         "the learning rate and the precision",
         weak=True,
     ),
@@ -107,7 +117,8 @@ OF_PYTHON: tuple[Signature, ...] = (
         r"|mat1 and mat2 shapes"
         r"|[Tt]ensors must have same number of dimensions|split_with_sizes expects|expanded size of the tensor"
         r"|shape mismatch: |size mismatch, |must match the existing size|output with shape .{0,60} doesn't match"
-        r"|[Ss]hape mismatch for|[Ss]hapes? (?:of|for) .{0,60}(?:mismatch|do(?:es)? not match)|number of sizes provided|einsum\(\): ",
+        r"|[Ss]hape mismatch for|[Ss]hapes? (?:of|for) .{0,60}(?:mismatch|do(?:es)? not match)"
+        r"|number of sizes provided|einsum\(\): ",
         "the sizes of two tensors do not fit",
         "the sizes in the message against those of the model, the sequence and the batch: padding and packing of "
         "samples, the layout, and weights of another model are the usual causes",
@@ -126,7 +137,8 @@ OF_PYTHON: tuple[Signature, ...] = (
         r"|Tensor)[\w.]+' (?:object )?has no attribute"
         r"|couldn't find attribute \w",
         "the program uses a name that is not there",
-        "an optional package that is not installed, two parts of other versions, or a path of the program that nobody has "
+        "an optional package that is not installed, two parts of other versions, or a path of the program that nobody "
+        "has "
         "run: look for the last line in the framework's issues",
         weak=True,
     ),

@@ -71,7 +71,8 @@ SIGNATURES: tuple[Signature, ...] = (
         "bus-error", C.ENVIRONMENT,
         r"[Bb]us error|SIGBUS|[Ss]ignal 7\b|return code = -7\b|exitcode *: -7\b|exit code:? (?:135|-7)\b",
         "a process ended with a bus error: memory that it had mapped could not be provided",
-        "most often the shared memory of the container is too small: a larger --shm-size or --ipc=host, or fewer workers "
+        "most often the shared memory of the container is too small: a larger --shm-size or --ipc=host, or fewer "
+        "workers "
         "of the data loader; a full disk under a mapped file and failing memory look so, too",
     ),
     Signature(
@@ -111,7 +112,8 @@ SIGNATURES: tuple[Signature, ...] = (
         "stale-lock", C.ENVIRONMENT,
         r"torch_extensions/\S* as PyTorch extensions root",
         "the log ends where an extension of PyTorch is built",
-        "a killed build leaves a lock that the others wait for: remove the `lock` file below ~/.cache/torch_extensions and "
+        "a killed build leaves a lock that the others wait for: remove the `lock` file below "
+        "~/.cache/torch_extensions and "
         "start again",
         weak=True,
     ),
@@ -169,13 +171,20 @@ SIGNATURES: tuple[Signature, ...] = (
     Signature(
         "compiler-of-kernels", C.ENVIRONMENT,
         r"\b\d+ active drivers \(\[|triton\.compiler\.errors|triton\.runtime\.errors|\(CompilationError\)|PTXASError"
-        r"|Triton Error \[\w+\]: device kernel image|libcuda\.so cannot found|_inductor\.exc\.|_dynamo\.exc\.(?!TorchRuntime)"
-        r"|InductorError|OutOfResources|\bptxas\S{0,20} (?:fatal|\S{0,200}, line \d|.{0,40}failed)"
+        r"|Triton Error \[\w+\]: device kernel image|libcuda\.so cannot found|OutOfResources|\bptxas\S{0,20} (?:fatal"
+        r"|\S{0,200}, line \d|.{0,40}failed)"
         r"|Triton PTX codegen error"
         r"|Command '\['(?:[^']*/)?(?:ptxas|nvcc|hipcc|gcc|g\+\+|clang|cc|c\+\+|ccec|bisheng\S*)'",
         "a kernel could not be compiled or loaded",
         "versions of Triton, torch and the driver that belong together, a compiler on the node, and on NPUs "
         "triton-ascend",
+    ),
+    Signature(
+        "torch-compile", C.PROGRAM,
+        r"_inductor\.exc\.|_dynamo\.exc\.|InductorError",
+        "torch.compile could not trace or compile a part of the program",
+        "run without it first; then a compiler on the node, versions of torch and Triton that belong together, and the "
+        "operation that the message names",
     ),
     Signature(
         "build", C.ENVIRONMENT,
@@ -206,7 +215,8 @@ SIGNATURES: tuple[Signature, ...] = (
         "main-gradient", C.CONFIG,
         r"has no attribute 'main_grad'|gradient accumulation fusion (?:is|requires|but)",
         "a parameter has no buffer `main_grad` for its gradient",
-        "gradients that are accumulated in a fused kernel need it: --no-gradient-accumulation-fusion, or a wrapper of data parallelism that makes the buffers",
+        "gradients that are accumulated in a fused kernel need it: --no-gradient-accumulation-fusion, or a wrapper of "
+        "data parallelism that makes the buffers",
     ),
     Signature(
         "transformer-engine", C.CONFIG,
@@ -256,7 +266,8 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     Signature(
         "no-data", C.DATA,
-        r"(?:FileNotFoundError|No such file)(?!.*(?:config|token|index|metadata)\w{0,40}\.json).*\.(?:idx|bin|jsonl?|parquet|mindrecord|arrow|npy)\b"
+        r"(?:FileNotFoundError|No such file)(?!.*(?:config|token|index|metadata)\w{0,40}\.json).*\.(?:idx|bin|jsonl?"
+        r"|parquet|mindrecord|arrow|npy)\b"
         r"|_document not exists|[Dd]ataset \S+ (?:not exists|does not exist)|dataset.*out of range"
         r"|stack expects each tensor to be equal size|expected sequence of length \d+ at dim"
         r"|last[- _]epoch number of samples|exceeds num_sequences_per_epoch",
@@ -283,7 +294,8 @@ SIGNATURES: tuple[Signature, ...] = (
         r"(?<!list )(?<!tuple )(?<!string )(?<!pop )index out of (?:bounds|range)"
         r"|device-side assert triggered|srcIndex < srcSelectDimSize"
         r"|IndexKernel\.cu.*Assertion|t < n_classes|out of range in self",
-        "an index is beyond its table, or another check in a kernel failed: most often token ids against the vocabulary, or "
+        "an index is beyond its table, or another check in a kernel failed: most often token ids against the "
+        "vocabulary, or "
         "positions against their table",
         "compare the tokenizer that made the data with that of the run; CUDA_LAUNCH_BLOCKING=1 names the operator",
     ),
@@ -348,7 +360,8 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     Signature(
         "segmentation-fault", C.ENVIRONMENT,
-        r"[Ss]egmentation fault|SIGSEGV|(?:exitcode *:|return code =|exit code:?) -(?:4|8|11)\b|[Ss]ignal 11\b|core dumped"
+        r"[Ss]egmentation fault|SIGSEGV|(?:exitcode *:|return code =|exit code:?) -(?:4|8|11)\b|[Ss]ignal 11\b"
+        r"|core dumped"
         r"|killed by signal: (?:Aborted|Segmentation|Illegal|Floating)"
         r"|exit (?:code|status) 13[469]\b|<Signals\.SIG(?:ABRT|ILL|FPE)"
         r"|^ *\d+ +0x[0-9a-f]{12,} \S.*\?\?\?:\d",
@@ -358,7 +371,8 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     Signature(
         "killed", C.HOST_MEMORY,
-        r"killed by signal: Killed|exitcode *: -9\b|return code = -9\b|exit code:? -9\b|SIGKILL|[Ss]ignal 9\b|exit (?:code|status) 137"
+        r"killed by signal: Killed|exitcode *: -9\b|return code = -9\b|exit code:? -9\b|SIGKILL|[Ss]ignal 9\b"
+        r"|exit (?:code|status) 137"
         r"|^\S*: line \d+: +\d+ Killed|^Killed$",
         "the kernel, the scheduler or a launcher killed a process, most often because the host ran out of memory",
         "look for oom-kill in dmesg and in the scheduler's record of the job",

@@ -38,7 +38,8 @@ STAGES = (
     ),
     Stage(
         Cause.CONFIG,
-        r"mappings\.py:_(?:reduce_scatter|split|gather)_along_(?:first|last)_dim|mappings\.py:forward|context_parallel\w*\.py:"
+        r"mappings\.py:_(?:reduce_scatter|split|gather)_along_(?:first|last)_dim|mappings\.py:forward"
+        r"|context_parallel\w*\.py:"
         r"|get_batch_on_this_cp_rank|tensor_parallel/utils\.py:",
         DIVIDE,
         kinds=r"^AssertionError$|^ValueError$|^$",
@@ -48,7 +49,8 @@ STAGES = (
         Cause.CONFIG,
         r"(?:^|/)arguments\.py:(?!<module>)|:(?:validate_args|parse_args|_parse_args"
         r"|core_transformer_config_from_args|validate_yaml)$"
-        r"|:__post_init__$|hydra/(?!main\.py|_internal/(?:utils|hydra)\.py|core/utils\.py)|omegaconf/|parallel_state\.py:initialize_model_parallel|:parallel_state\.initialize_model_parallel$|features_manager/"
+        r"|:__post_init__$|hydra/(?!main\.py|_internal/(?:utils|hydra)\.py|core/utils\.py)|omegaconf/"
+        r"|parallel_state\.py:initialize_model_parallel|:parallel_state\.initialize_model_parallel$|features_manager/"
         r"|:(?:validate|check)_\w*(?:args|config)\w*$"
         r"|num_microbatches_calculator\.py|optimizer_param_scheduler\.py|get_num_layers_to_build"
         r"|mindformers/tools/(?:check_rules|register)|op_parallel_config\.py"
@@ -65,9 +67,11 @@ STAGES = (
     Stage(
         Cause.CHECKPOINT,
         r"checkpointing\.py|dist_checkpointing|:[\w.]{0,80}(?:load|save)_\w{0,40}(?:checkpoint|ckpt|state_dict|param)"
-        r"|(?:checkpoint_\w{1,40}|(?<=\w)(?<!activation)_checkpoint)\.py:(?!checkpoint)|/\w{0,40}convert\w{0,40}checkpoint\w{0,40}/"
+        r"|(?:checkpoint_\w{1,40}|(?<=\w)(?<!activation)_checkpoint)\.py:(?!checkpoint)"
+        r"|/\w{0,40}convert\w{0,40}checkpoint\w{0,40}/"
         r"|distributed/checkpoint/|:(?:transform_and_load_checkpoint"
-        r"|(?:\w+_)?resume\w*|load_megatron_model|build_and_load_model)$|safetensors|torch/serialization\.py|mindformers/(?:checkpoint|utils/load_checkpoint)",
+        r"|(?:\w+_)?resume\w*|load_megatron_model|build_and_load_model)$|safetensors|torch/serialization\.py"
+        r"|mindformers/(?:checkpoint|utils/load_checkpoint)",
         "it died while a checkpoint was loaded or saved",
     ),
     Stage(
@@ -101,7 +105,8 @@ STAGES = (
     Stage(
         Cause.ENVIRONMENT,
         r":(?:make_cubin|make_ptx|make_amdgcn|_compile_triton\w*)$"
-        r"|:(?:_?load_(?:\w+_)?(?:library|extension|cudnn|nvrtc|cublas|curand)\w*|_get_shared_object_file|_try_load_\w+)$"
+        r"|:(?:_?load_(?:\w+_)?(?:library|extension|cudnn|nvrtc|cublas|curand)\w*|_get_shared_object_file"
+        r"|_try_load_\w+)$"
         r"|op_builder/\w+\.py:(?:load|jit_load|builder)$|^:\w+Builder$",
         LOADED,
     ),
@@ -141,11 +146,12 @@ SETTINGS = re.compile(
     r"|is not (?:registered|valid))|please check the config|^For '[\w.]+',.* but got\b"
     r"|^[Uu]n(?:known|recognized) (?:\w+ ){0,3}(?:type|name|option|template|backend|optimizer|scheduler|loss|mode)\b"
     r"|^assert (?:args|self\.config|config)\.|^[Ii]nvalid (?:\w+ ){0,2}arguments?\b"
-    r"|^[Ii]nvalid (?:\w+ ){1,4}specified\b|not compatible with the .{1,40} argument"
+    r"|^[Ii]nvalid (?:\w+ ){1,4}specified\b|not compatible with the .{1,40} argument|\b\w+_\w+=(?:True|False)\b"
 )
 """Messages about settings, of a check that is not in any table."""
 REFUSES = re.compile(
-    r"is None$|is not set|(?:is|are) required|(?:must|should|cannot|can not) be|[Oo]nly support|not support|[Uu]nsupported"
+    r"is None$|is not set|(?:is|are) required|(?:must|should|cannot|can not) be|[Oo]nly support|not support"
+    r"|[Uu]nsupported"
 )
 """Messages of a check of any value: of the configuration where the check is the framework's."""
 OPERATOR = re.compile(r"^For '(?:primitive\[)?\w+\]?', .{0,120}(?:dimension|shape)s? ")
@@ -218,9 +224,9 @@ def stage_of(failure: Failure) -> tuple[Cause, str] | None:
     if _in_imports(failure):
         return Cause.ENVIRONMENT, LOADED
     nowhere = not any(frame.file for frame in failure.frames)
-    if failure.kind in CHECKED and (own or nowhere) and not OPERATOR.match(failure.message):
-        if SETTINGS.search(failure.message) or (own and REFUSES.search(failure.message)):
-            return Cause.CONFIG, "a check of the program refused a value"
+    asked = (own or nowhere) and failure.kind in CHECKED and not OPERATOR.match(failure.message)
+    if asked and (SETTINGS.search(failure.message) or (own and REFUSES.search(failure.message))):
+        return Cause.CONFIG, "a check of the program refused a value"
     if failure.kind in OF_LIBRARIES and any(LIBRARIES.search(frame.file) for frame in failure.frames[-1:]):
         return Cause.ENVIRONMENT, "a library that the framework calls refused a call"
     if own and failure.kind == "NotImplementedError":
