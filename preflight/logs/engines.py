@@ -63,6 +63,7 @@ OF_ENGINES: tuple[Signature, ...] = (
         r"Total available (?:GPUs|NPUs|devices) \S+ is less than total desired|ActorUnschedulableError"
         r"|No available node types can fulfill|cannot be scheduled (?:right now|on any)|[Ii]nfeasible resource request"
         r"|Maximum number of retries reached \(\d+\)\. Cluster resources|[Tt]imed out waiting for placement group"
+        r"|[Pp]lacement group creation timed out"
         r"|Insufficient cluster resources|Resource pool .{0,60}cannot be satisfied",
         "Ray did not give the run the devices that it asks for",
         "`ray status` lists the nodes that joined; nodes × devices of the run, its rollout and its reward model must "
@@ -71,6 +72,7 @@ OF_ENGINES: tuple[Signature, ...] = (
     Signature(
         "ray-start", C.ENVIRONMENT,
         r"The current node timed out during startup|have not registered within the timeout"
+        r"|RUNTIME_ENV_SETUP_FAILED|installing the runtime_env|Failed to fetch URI gcs"
         r"|RuntimeEnvSetupError|Failed to set up runtime environment"
         r"|Version mismatch: The cluster was started with|Unable to connect to GCS|Failed to connect to GCS"
         r"|GCS server .{0,60}(?:died|failed)|Could not (?:connect to|find) .{0,40}Ray (?:cluster|instance)"

@@ -84,7 +84,7 @@ STAGES = (
         Cause.DATA,
         r"(?:core|legacy|megatron)/(?:datasets|data)/|(?:gpt|indexed|bert|blended|t5)\w{0,40}_dataset\w{0,40}\.py"
         r"|dataloader\.py|data_samplers\.py"
-        r"|blended_megatron|mindformers/dataset|:build_(?:train|tokenizer)|tokeniz|:default_collate|:collate_fn"
+        r"|blended_megatron|mindformers/dataset|:build_(?:train|tokenizer)|(?<!model_and_)tokeniz|:default_collate|:collate_fn"
         r"|site-packages/datasets/|/(?:dataset|template)s?/\w+\.py:|data\w{0,40}/\S{0,200}:__getitem__$"
         r"|:[\w.]{0,80}(?:dataset|data_?loader|collat)[\w.]{0,80}$",
         "it died while the data was read",
@@ -216,7 +216,7 @@ def stage_of(failure: Failure) -> tuple[Cause, str] | None:
                 (not stage.near or at <= stage.near)
                 and places.search(f"{frame.file}:{frame.function}")
                 and (kinds is None or kinds.search(failure.kind))
-                and not (stage.cause is Cause.CHECKPOINT and elsewhere)
+                and not (stage.cause in (Cause.CHECKPOINT, Cause.DATA) and elsewhere)
             ):
                 return stage.cause, stage.says
     if failure.kind == "RuntimeError" and SIZES.search(failure.message):
