@@ -167,6 +167,11 @@ def _meaning(root: Failure) -> Meaning:
         return Cause.CONFIG, _refused(statement), "", statement, signature
     if signature is not None:
         return signature.cause, signature.says, signature.advice, statement, signature
+    return _unsigned(root, statement, stage)
+
+
+def _unsigned(root: Failure, statement: Statement | None, stage: tuple[Cause, str] | None) -> Meaning:
+    """The meaning of a failure that no signature matches: what the job was doing, or the place of the exception."""
     if not root.whole and _imports(root):
         return (
             Cause.ENVIRONMENT,
