@@ -16,7 +16,7 @@ OF_COMMUNICATION: tuple[Signature, ...] = (
         r"|connectFullMesh failed|no socket interface found|Unable to find address for"
         r"|operator name is Hccl|HCCL function error|call hccl api failed|ERR02200|ncclInvalidUsage"
         r"|ncclUnhandledCudaError|EI(?:0009|0018)\b",
-        "a communicator could not be created",
+        "a communicator could not be made, or a call to it failed",
         "the network interface (HCCL_SOCKET_IFNAME, NCCL_SOCKET_IFNAME, GLOO_SOCKET_IFNAME), a firewall, or the "
         "rank table",
         weak=True,
@@ -36,7 +36,7 @@ OF_COMMUNICATION: tuple[Signature, ...] = (
     Signature(
         "communication-failed", C.COMMUNICATION,
         r"NCCL Error \d|[HN]CCL error in: |nccl(?:Internal|System|Remote)Error"
-        r"|unhandled (?:system|cuda) error|Call to ibv_\w+ failed|\bHccl[A-Z]\w+(?::|, error code| fail)|hccl comm fail"
+        r"|unhandled (?:system|cuda) error|\bibv_\w+ failed|\bHccl[A-Z]\w+(?::|, error code| fail)|hccl comm fail"
         r"|NCCL WARN .{0,200}(?:[Ff]ail|timed out|[Tt]imeout|closed by remote|refused|[Uu]nreachable|[Ee]rror|abort"
         r"|No route)",
         "a call to the communication library failed",
@@ -58,7 +58,7 @@ OF_COMMUNICATION: tuple[Signature, ...] = (
         r"|Topology.*registered|init_process_group.*timed out|Timed out (?:initializing|waiting for clients)"
         r"|store->get\('[^']{1,40}'\) got error|is setting up NCCL communicator and retr"
         r"|DistStoreError|DistNetworkError",
-        "processes could not connect to each other at start-up",
+        "processes did not find one another, or lost the store that they meet at",
         "the same MASTER_ADDR, MASTER_PORT and number of nodes on each node, a different rank for each, and an "
         "open port",
         weak=True,

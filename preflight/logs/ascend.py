@@ -68,9 +68,10 @@ OF_ASCEND: tuple[Signature, ...] = (
         + r"|vector core execution is abnormal"
         r"|[Aa][Ii][ -]?[Cc](?:ore|pu|PU)\b.{0,60}(?:exception|execut\w+ fail|abnormal)"
         r"|AICPU execution|aicpu exception|\bE39999\b.{0,400}(?:exception|fail)",
-        "a kernel on the device failed: an address out of range, a hardware fault, or a defect of an operator",
-        "ASCEND_LAUNCH_BLOCKING=1 names the operator; test the device (npu-smi, dmesg) if the failure is always on "
-        "the same node",
+        "a kernel on the device failed",
+        "an address out of range, a fault of the device, or an operator's own defect: ASCEND_LAUNCH_BLOCKING=1 names "
+        "the "
+        "operator; test the device (npu-smi, dmesg) if it stays with one node",
     ),
     Signature(
         "npu-kernel-timeout", C.ENVIRONMENT,
@@ -95,8 +96,8 @@ OF_ASCEND: tuple[Signature, ...] = (
     Signature(
         "npu-arguments", C.PROGRAM,
         _codes("107000|1070(?:03|04|05|08|16|17|18)|5070(?:24|27|28|31|32)"),
-        "a library calls CANN's runtime with an argument that is not valid there",
-        "install compatible versions of torch_npu, MindSpore and CANN; otherwise it is a defect of the calling library",
+        "CANN's runtime refused an argument of a call",
+        "torch_npu, MindSpore and CANN of versions that belong together; otherwise a defect of the library that calls",
     ),
 )  # fmt: skip
 """Codes with one meaning: those of HCCL (EI, EJ) and of the runtime (six digits)."""
@@ -121,7 +122,7 @@ ENVELOPES: tuple[Signature, ...] = (
         r"(?:graph|stream|task|kernel)\S* ?(?:failed|error)|[Pp]reprocess failed before run graph|load task fail"
         r"|The pointer ?\[\w+\] is null|kernel runtime initialization failed|run task error|[Ss]ingle op compile failed"
         r"|Ascend error occurred",
-        "MindSpore could not compile or run a graph on the device",
+        "MindSpore reports that a call to the device failed",
         "'Ascend Error Message' below it, or the log of the device (plog), names the operator",
         weak=True,
     ),

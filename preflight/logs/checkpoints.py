@@ -21,16 +21,25 @@ OF_CHECKPOINTS: tuple[Signature, ...] = (
     ),
     Signature(
         "other-weight-names", C.ENVIRONMENT,
+        r"KeyError: '?\"?(?:\w{1,40}\.){0,3}decoder\.layers\.(?:\w{1,40}\.){1,12}(?:weight|bias)\b",
+        "a table of weights does not have Megatron's name of a weight",
+        "versions of Megatron and of what converts or patches it that belong together; a checkpoint that was converted "
+        "for another one looks so, too",
+    ),
+    Signature(
+        "no-such-weight", C.CHECKPOINT,
         r"KeyError: '?\"?(?:\w{1,40}\.){1,12}(?:weight|bias)\b",
-        "the checkpoint and the program name a weight otherwise: one of the two is of another version",
-        "use versions of the framework and of what sits on it that belong together, or convert the checkpoint for "
-        "this one",
+        "a table of weights does not have the name that the program asks for",
+        "the checkpoint and the program name it otherwise, or one of the two does not have it: versions that belong "
+        "together, the form that the program saves, or a checkpoint that was converted for it",
     ),
     Signature(
         "no-tracker", C.ENVIRONMENT,
         r"could not find the metadata file|will not load any checkpoints and will start from random",
-        "no tracker file is in the folder of --load: the run starts from random weights, without an error",
-        "name a folder with latest_checkpointed_iteration.txt, and set --exit-on-missing-checkpoint",
+        "no tracker file is in the folder of --load",
+        "name a folder with latest_checkpointed_iteration.txt; without --exit-on-missing-checkpoint the run starts "
+        "from random "
+        "weights, without an error",
         weak=True,
     ),
     Signature(
@@ -56,18 +65,34 @@ OF_CHECKPOINTS: tuple[Signature, ...] = (
     Signature(
         "checkpoint-mismatch", C.CHECKPOINT,
         r"Global shape mismatch|size mismatch for|Error\(s\) in loading state_dict|Missing key\(s\) in state_dict"
-        r"|Unexpected key|not found in param_group"
         r"|[Ss]ize mismatch between saved|value from checkpoint \("
         r"|Shape mismatch.*(?:loaded|checkpoint)|is not equal to the input argument value"
-        r"|load_param_into_net|net_param.*shape|is not in ckpt|Checkpoint(?:ing)?Exception"
-        r"|Missing key in checkpoint"
-        r"|dist_checkpointing\.load\(sharded_state_dict"
-        r"|_load_base_checkpoint|checkpoint = dist_checkpointing\.load|validate_sharding_integrity"
-        r"|KeyError: MetadataIndex\("
-        r"|torch\.load.*failed",
+        r"|load_param_into_net|net_param.*shape",
         "the checkpoint and the model do not match",
         "the sizes of the model must be those that the checkpoint was written with: `preflight check --site` compares "
         "them, and `preflight show` prints the config's",
+    ),
+    Signature(
+        "checkpoint-keys", C.CHECKPOINT,
+        r"Unexpected key|not found in param_group|is not in ckpt|Missing key in checkpoint|KeyError: MetadataIndex\("
+        r"|is in the state_dict but",
+        "the checkpoint and the program have other keys",
+        "a checkpoint of another model or release, or a state that is saved in one form and loaded in another: "
+        "`preflight check --site` compares the model's",
+    ),
+    Signature(
+        "checkpoint-read", C.CHECKPOINT,
+        r"Checkpoint(?:ing)?Exception|dist_checkpointing\.load\(sharded_state_dict|_load_base_checkpoint"
+        r"|checkpoint = dist_checkpointing\.load|validate_sharding_integrity|torch\.load.*failed",
+        "it died while a checkpoint was loaded or saved",
+        "the sizes of the model must be those that the checkpoint was written with: `preflight check --site` compares "
+        "them, and `preflight show` prints the config's",
+    ),
+    Signature(
+        "shared-tensors", C.CHECKPOINT,
+        r"weights trying to be saved contained shared|tensors share memory",
+        "tensors that share memory cannot be saved in this form",
+        "tie them in the model's own configuration, save one of them, or save without safetensors",
     ),
     Signature(
         "missing-checkpoint", C.CHECKPOINT,

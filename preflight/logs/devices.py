@@ -21,15 +21,15 @@ OF_DEVICES: tuple[Signature, ...] = (
         r"|memory|program counter)|too many resources|the launch timed out|an illegal instruction|hardware stack"
         r"|mapping of|context is destroyed|driver shutting down|CUDA-capable device|API call is not supported)"
         r"|[Cc]uda failure \d|Cuda failure '|CUDA driver error|cudaError[A-Z]\w+|HIP error:",
-        "a call to CUDA was refused",
-        "CUDA_LAUNCH_BLOCKING=1 names the operator; then check the driver, the device topology (peer access) and "
-        "libraries that were built for other devices",
+        "a call to the device's runtime was refused",
+        "CUDA_LAUNCH_BLOCKING=1 names the operator; then the driver, the topology of the devices (peer access) and "
+        "libraries that were built for others",
     ),
     Signature(
         "graph-capture", C.CONFIG,
         r"not permitted when stream is capturing|during capture|would make the legacy stream depend on a capturing"
-        r"|cudaErrorStreamCapture|[Cc]annot (?:be )?capture[d]? .{0,60}graph",
-        "an operation cannot be recorded into a CUDA graph",
+        r"|cudaErrorStreamCapture|[Cc]apture cuda graph failed|[Cc]annot (?:be )?capture[d]? .{0,60}graph",
+        "recording a CUDA graph failed",
         "run without CUDA graphs (--cuda-graph-impl none, enforce_eager), or without the option whose operation waits "
         "for the device",
     ),
@@ -74,7 +74,7 @@ OF_DEVICES: tuple[Signature, ...] = (
     ),
     Signature(
         "other-call", C.ENVIRONMENT,
-        r"\b(?:CUDA|HIP|MUSA)(?: driver| runtime)? error(?: \(\d+\))?: ",
+        r"\b(?:CUDA|HIP|MUSA)(?: driver| runtime)? error(?: \(\d+\))?: |Triton Error \[",
         "a call to the device's runtime was refused",
         "the driver, the runtime's libraries and torch must belong together; CUDA_LAUNCH_BLOCKING=1 names the operator",
         weak=True,

@@ -9,7 +9,7 @@ from preflight.logs.aftermath import TEARDOWN
 from preflight.logs.causes import Cause, Signature
 from preflight.logs.failures import Failure
 from preflight.logs.origin import PROGRAMS, cut_off, placed
-from preflight.logs.stages import stage_of
+from preflight.logs.stages import LOADED, stage_of
 from preflight.logs.statements import Statement, statement_of
 from preflight.source.finding import Message
 from preflight.source.record import NamedTuple
@@ -113,7 +113,7 @@ def _in_prose(groups: Sequence[Group]) -> Diagnosis:
     return diagnosed(())
 
 
-STRONGER = {"disk-full": "shared-memory", "missing-module": "missing-library"}
+STRONGER = {"disk-full": "shared-memory", "bus-error": "shared-memory", "missing-module": "missing-library"}
 """Signatures that yield to another one in the same log."""
 
 
@@ -136,10 +136,9 @@ def _preferred(ordered: Sequence[Group]) -> Group:
 
 BY_STAGE = ("no-file",)
 """Signatures that take the class of the job's stage."""
-AFTER_STAGE = ("own-code", "name-not-there", "autograd", "data-reader", "sizes-of-tensors")
+AFTER_STAGE = ("own-code", "name-not-there", "autograd", "data-reader", "no-json", "sizes-of-tensors")
 """Signatures that give way to the stage of the job, which the frames show."""
 IMPORTS = re.compile(r"(?:from|fro|import|impor|impo|imp)\b")
-LOADS = "the process died while packages were being loaded or processes started"
 Meaning = tuple[Cause, str, str, Statement | None, Signature | None]
 ENDED: Meaning = (
     Cause.UNKNOWN,
@@ -168,10 +167,15 @@ def _meaning(root: Failure) -> Meaning:
         return Cause.CONFIG, _refused(statement), "", statement, signature
     if signature is not None:
         return signature.cause, signature.says, signature.advice, statement, signature
+    return _unsigned(root, statement, stage)
+
+
+def _unsigned(root: Failure, statement: Statement | None, stage: tuple[Cause, str] | None) -> Meaning:
+    """The meaning of a failure that no signature matches: what the job was doing, or the place of the exception."""
     if not root.whole and _imports(root):
         return (
             Cause.ENVIRONMENT,
-            Message("the log ends before the exception; {stage}", stage=LOADS),
+            Message("the log ends before the exception; {stage}", stage=LOADED),
             "",
             statement,
             None,
@@ -188,6 +192,9 @@ def _meaning(root: Failure) -> Meaning:
         return Cause.COMMUNICATION, says, advice, None, None
     if root.whole and (place := placed(root)) is not None:
         return place[0], place[1], PROGRAMS, statement, None
+    if root.whole and root.kind and root.message and not root.frames:
+        says = Message("{kind}: the log has its message, not the place where it was raised", kind=root.kind)
+        return Cause.PROGRAM, says, PROGRAMS, statement, None
     return Cause.UNKNOWN, (not root.whole and cut_off(root)) or "I don't know", "", statement, None
 
 

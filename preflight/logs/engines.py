@@ -11,10 +11,10 @@ OF_ENGINES: tuple[Signature, ...] = (
         r"larger than the (?:maximum number of tokens that can be stored in|available) KV cache"
         r"|No available memory for the cache blocks|Free memory on device .{0,80}is less than desired"
         r"|[Nn]ot enough memory\. Please try to increase --mem-fraction|Error in memory profiling"
-        r"|KV cache is needed, which is larger|capture cuda graph failed",
-        "the generation engine has too little memory on the device",
-        "use a larger gpu_memory_utilization or mem_fraction_static if the training leaves enough memory, otherwise "
-        "a smaller one; a shorter max_model_len; or more tensor parallelism for the rollout",
+        r"|KV cache is needed, which is larger",
+        "the engine that generates does not find the memory on the device that it expects",
+        "a larger gpu_memory_utilization or mem_fraction_static if the training leaves room, a smaller one if it "
+        "does not; a shorter max_model_len; more tensor parallelism of the rollout",
     ),
     Signature(
         "engine-length", C.CONFIG,
@@ -32,17 +32,24 @@ OF_ENGINES: tuple[Signature, ...] = (
         r"|minicpm|gpt_oss|olmo|phi|baichuan|chatglm|ernie|hunyuan|mimo)\w*'"
         r"|[Mm]odel[ _]type:? \S{0,40} (?:is )?not (?:yet )?supported"
         r"|No (?:\w{1,20} )?bridge (?:is )?(?:found|registered)",
-        "the installed version of a library does not support the model",
-        "install a newer transformers, vLLM, SGLang or bridge that supports the model",
+        "a library does not know the model, or not under this name",
+        "a newer transformers, vLLM, SGLang or bridge: each knows the models of its time",
     ),
     Signature(
         "tokenizer", C.ENVIRONMENT,
         r"data did not match any variant of untagged enum|Couldn't instantiate the backend tokenizer"
         r"|sentencepiece_processor\.cc|chat_template is not set|Cannot use (?:apply_)?chat[_ ]template"
-        r"|jinja2\.exceptions|TypeError: not a string$|can't load a tokenizer|Error parsing line .{0,40}tiktoken"
+        r"|does not have a padding token|TypeError: not a string$|can't load a tokenizer"
+        r"|Error parsing line .{0,40}tiktoken"
         r"|[Pp]rocessor was not found|Can't load (?:image|feature) (?:processor|extractor)",
-        "the tokenizer's files do not fit the library that reads them, or are missing",
+        "the tokenizer does not fit the library that reads it, lacks a part that is needed, or is not there",
         "the whole folder of the tokenizer, and a version of transformers and tokenizers that is not older than it",
+    ),
+    Signature(
+        "chat-template", C.DATA,
+        r"jinja2\.exceptions",
+        "the chat template refused the messages, or cannot be rendered",
+        "the roles and their order in the messages against the template; then the template itself",
     ),
     Signature(
         "lora-targets", C.CONFIG,
@@ -56,14 +63,16 @@ OF_ENGINES: tuple[Signature, ...] = (
         r"Total available (?:GPUs|NPUs|devices) \S+ is less than total desired|ActorUnschedulableError"
         r"|No available node types can fulfill|cannot be scheduled (?:right now|on any)|[Ii]nfeasible resource request"
         r"|Maximum number of retries reached \(\d+\)\. Cluster resources|[Tt]imed out waiting for placement group"
+        r"|[Pp]lacement group creation timed out"
         r"|Insufficient cluster resources|Resource pool .{0,60}cannot be satisfied",
-        "Ray has fewer devices than the run requests",
+        "Ray did not give the run the devices that it asks for",
         "`ray status` lists the nodes that joined; nodes × devices of the run, its rollout and its reward model must "
         "fit them",
     ),
     Signature(
         "ray-start", C.ENVIRONMENT,
         r"The current node timed out during startup|have not registered within the timeout"
+        r"|RUNTIME_ENV_SETUP_FAILED|installing the runtime_env|Failed to fetch URI gcs"
         r"|RuntimeEnvSetupError|Failed to set up runtime environment"
         r"|Version mismatch: The cluster was started with|Unable to connect to GCS|Failed to connect to GCS"
         r"|GCS server .{0,60}(?:died|failed)|Could not (?:connect to|find) .{0,40}Ray (?:cluster|instance)"
@@ -76,7 +85,7 @@ OF_ENGINES: tuple[Signature, ...] = (
     ),
     Signature(
         "job-start", C.ENVIRONMENT,
-        r"srun: error: (?:Task launch|Application launch|Unable to|Munge|If munged)|Munge encode failed"
+        r"\bPMIX ERROR\b|srun: error: (?:Task launch|Application launch|Unable to|Munge|If munged)|Munge encode failed"
         r"|slurm\w*: error: (?:pyxis: (?:container start|failed|couldn't|error)|execve|Unable to)|enroot-\w+: "
         r"|ORTE (?:was unable|has lost)|Host key verification failed|Permission denied \(publickey"
         r"|Command '(?:\[')?(?:\S*/)?(?:ssh|pdsh|scp|docker|srun)\b"
@@ -91,8 +100,8 @@ OF_ENGINES: tuple[Signature, ...] = (
         "ray-store", C.ENVIRONMENT,
         r"ObjectStoreFullError|OutOfDiskError|[Oo]bject store .{0,40}(?:is full|out of memory)"
         r"|is over \d+% full, available space",
-        "Ray's object store is full",
-        "give Ray more shared memory (--shm-size) or disk space, or use smaller batches between its actors",
+        "Ray's store of objects, or the disk below it, is full",
+        "more shared memory (--shm-size) or disk for Ray, and smaller batches between its actors",
     ),
     Signature(
         "accelerator-of-actor", C.ENVIRONMENT,
@@ -103,21 +112,22 @@ OF_ENGINES: tuple[Signature, ...] = (
     ),
     Signature(
         "engine-died", C.COMMUNICATION,
-        r"EngineDeadError|EngineCore encountered an issue|Engine core (?:initialization failed|proc \S+ died)"
+        r"EngineDeadError|ClientResponseError: 5\d\d|EngineCore encountered an issue"
+        r"|Engine core (?:initialization failed|proc \S+ died)"
         r"|Engine process failed to start|scheduler is dead|Server error '5\d\d|\" 50[0234] |\b50[0234] Server Error"
         r"|50[0234] (?:Internal Server Error|Bad Gateway|Service Unavailable|Gateway Timeout)"
         r"|Server process terminated|AsyncEngineDeadError|Background loop (?:has errored|is stopped)",
-        "a generation engine died or does not respond",
-        "its log contains the reason: the first exception of EngineCore, the scheduler or the worker",
+        "a service, such as the engine that generates, failed or does not answer",
+        "its own log has the reason: the first exception of EngineCore, the scheduler or the worker",
         weak=True,
     ),
     Signature(
-        "weights-to-engine", C.UPSTREAM,
+        "weights-to-engine", C.PROGRAM,
         r"Failed to update parameter online|[Ww]eight sync failed"
         r"|Failed to (?:update|load) weights? (?:from|online|in)",
-        "the generation engine refused the weights that the training sent",
-        "use compatible versions of the engine and the framework; otherwise compare the names and shapes that the "
-        "two use for a weight of this model",
+        "weights could not be loaded into the engine that generates",
+        "versions of the engine and the framework that belong together; else the names and shapes that one of the two "
+        "gives a weight of this model",
     ),
     Signature(
         "remote-code", C.CONFIG,
@@ -127,7 +137,8 @@ OF_ENGINES: tuple[Signature, ...] = (
     ),
     Signature(
         "tracking", C.ENVIRONMENT,
-        r"wandb\.(?:errors|sdk)\.|\bCommError\b|api_key not configured|No API key configured|swanlab\.\w*[Ee]rror"
+        r"wandb\.(?:errors|sdk)\.|\bwandb backend|\bCommError\b|api_key not configured|No API key configured"
+        r"|swanlab\.\w*[Ee]rror"
         r"|mlflow\.exceptions|UsageError: (?:api_key|Permission)",
         "the experiment tracking service refused the request or could not be reached",
         "check its API key and the network of the node, or use its offline mode",
@@ -137,9 +148,10 @@ OF_ENGINES: tuple[Signature, ...] = (
         r"Max retries exceeded|NewConnectionError|NameResolutionError|Temporary failure in name resolution"
         r"|Name or service not known|Could not resolve host|getaddrinfo failed|CERTIFICATE_VERIFY_FAILED"
         r"|\b(?:Connect|Read)Timeout\b|No route to host|Network is unreachable|ServerDisconnectedError"
-        r"|ClientConnectorError|APIConnectionError|StatusCode\.UNAVAILABLE|GetTimeoutError|\bTimeoutError\b|httpx\.\w+Error",
-        "a network host was not found, or did not respond",
-        "check the name and port in the message from the node of the job: many nodes have no external network access",
+        r"|ClientConnectorError|APIConnectionError|StatusCode\.UNAVAILABLE|GetTimeoutError|\bTimeoutError\b"
+        r"|httpx\.\w+Error",
+        "a call or a host in the network did not answer in time, or was not found",
+        "the name and port in the message, from the node of the job: many nodes have no way out",
         weak=True,
     ),
 )  # fmt: skip

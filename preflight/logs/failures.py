@@ -19,8 +19,8 @@ CUT_FRAME = re.compile(r"""^\s*File ["'](/?[\w./-]+\.py)["']?,?(?: l?i?n?e?)?$""
 SHORT_FRAME = re.compile(r"""^\s*(?:\S*/)?([\w./-]+\.py)["'], line (\d+), in(?: (\S+))? *$""")
 OTHER_FRAME = re.compile(r"^(?:│ |File )(\S*\.py):(\d+),? in *([\w.<>]*)[^│\n]*│?$")
 """A frame as rich and IPython write it."""
-RICH_PATH = re.compile(r"^│ ([/\w.~-]+) *│$")
-RICH_REST = re.compile(r"^│ (\S*):(\d+) in *([\w.<>]*)[^│\n]*│?$")
+RICH_PATH = re.compile(r"^│ ([/\w.~-]+:?) *│$")
+RICH_REST = re.compile(r"^│ (\S*?):?(\d+)(?: in *([\w.<>]*)[^│\n]*| *)│?$")
 RICH_SOURCE = re.compile(r"^│ ❱ *\d+ │(?: *│)* *(.*?) *│?$")
 """Parts of a frame as rich writes it: the first half of a long path, its other half, and the line of source."""
 CARETS = re.compile(r"\^+")
@@ -113,7 +113,7 @@ class Failures:
         rank = rank_of_file(name)
         for line in lines:
             self._order += 1
-            marked = line.marked or line.text.startswith("│ /")
+            marked = line.marked or ("│ " in line.text[:40] and ("│ /" in line.text[:40] or ".py:" in line.text))
             if self._order > self._until and (not marked or self._is_repeated(line.text)):
                 continue
             written = taken_apart(line.text)
@@ -249,7 +249,8 @@ class Failures:
     ) -> Failure:
         rank = written.rank if written.rank is not None else rank_inside(message)
         text = f"{kind}: {message}" if kind else message
-        signature = signed(text) or (signed(frames[-1].source) if frames else None)
+        # what a line of source says counts where the exception says nothing itself
+        signature = signed(text) or (signed(frames[-1].source) if frames and not (kind and message) else None)
         after = follows(kind, message, frames[-1].function if frames else "", (frame.file for frame in frames))
         return Failure(
             kind, message, frames, rank, written.time, name, line.number, text, self._order, after, signature
@@ -323,8 +324,8 @@ def _rich_frame(text: str, open_: _Open) -> Frame | None:
     """A frame as rich writes it, which breaks a long path over two lines."""
     begun, first = open_.path, RICH_PATH.match(text)
     open_.path = first[1] if first is not None else ""
-    if (rest := RICH_REST.match(text)) is not None and (path := f"{begun}{rest[1]}").endswith(".py"):
-        return Frame(path, int(rest[2]), rest[3])
+    if (rest := RICH_REST.match(text)) is not None and (path := f"{begun}{rest[1]}".rstrip(":")).endswith(".py"):
+        return Frame(path, int(rest[2]), rest[3] or "")
     return None
 
 

@@ -13,9 +13,10 @@ OF_PYTHON: tuple[Signature, ...] = (
     Signature(
         "launcher-variable", C.ENVIRONMENT,
         r"KeyError: '(?:RANK|LOCAL_RANK|WORLD_SIZE|LOCAL_WORLD_SIZE|MASTER_\w+|SLURM_\w+|CUDA_\w+|ASCEND_\w+|MS_\w+"
-        r"|NODE_RANK|PET_\w+)'|environment variable \w+ expected, but not set",
-        "a launcher's environment variable is not set",
-        "start the job with torchrun, msrun or srun, which set the ranks, or set the variable in the job script",
+        r"|NODE_RANK|PET_\w+)'|environment variable \w+ expected, but not set"
+        r"|Could not find '(?:RANK|LOCAL_RANK|WORLD_SIZE|MASTER_\w+)' in",
+        "an environment variable of a launcher is not set",
+        "start with torchrun, msrun or srun, which set the ranks, or set the variable where the job starts",
     ),
     Signature(
         "file-system", C.ENVIRONMENT,
@@ -34,32 +35,48 @@ OF_PYTHON: tuple[Signature, ...] = (
         "reinstall compatible versions in the environment of every node",
     ),
     Signature(
+        "version-refused", C.ENVIRONMENT,
+        r"\bversion of .{1,40} (?:is|are) not compatible|[Pp]lease (?:use|install) a version (?:that|of)"
+        r"|\b(?:requires?|needs?) (?:\w{1,20} )?[\w.-]{1,30} ?(?:>=|==)\s?\d",
+        "a package of another version is asked for",
+        "install the version that the message names",
+    ),
+    Signature(
         "data-reader", C.DATA,
         r"DatasetGenerationError|DataFilesNotFoundError|EmptyDatasetError|pyarrow\.lib\.\w+|ArrowInvalid|CastError"
         r"|Couldn't find (?:any data file|a dataset)|UnidentifiedImageError|cannot identify image file"
-        r"|image file is truncated|UnicodeDecodeError|DataLoader timed out|JSONDecodeError|Expecting value: line"
+        r"|image file is truncated|DataLoader timed out"
         r"|Cannot find data file|Not able to read records|Dataset \S+ load failed|Couldn't find cache for"
         r"|deserialize thrift|DecordError|Invalid data found when processing"
         r"|No valid (?:data|sample)|dataset (?:is|was) empty|dataset length: 0\b|train_dataset: None$"
         r"|[Uu]nable to create tensor, you should probably activate|num_samples should be a positive integer"
         r"|is out of bounds for size 0\b",
-        "a file of the data cannot be read, or holds no sample",
+        "the data cannot be read, or hold no sample",
         "the file and line in the message; a cut download and a Git LFS pointer look so, too",
+    ),
+    Signature(
+        "no-json", C.DATA,
+        r"UnicodeDecodeError|JSONDecodeError|Expecting value: line",
+        "a text is no JSON, or is in another encoding than its reader expects",
+        "the frames name the reader: a file of the data, a configuration, or the answer of a service; a cut download "
+        "and a "
+        "Git LFS pointer look so, too",
     ),
     Signature(
         "composition", C.CONFIG,
         r"omegaconf\.errors|ConfigAttributeError|ConfigKeyError|MissingMandatoryValue|InterpolationKeyError"
         r"|ConfigCompositionException|MissingConfigException|LexerNoViableAlt|Error merging|yaml\.\w+\.\w+Error"
         r"|\d+ validation errors? for|not used by the HfArgumentParser|Error parsing override|mismatched input '",
-        "the configuration cannot be composed",
+        "a configuration is refused as it is written",
         "`preflight check` names the key and its line",
     ),
     Signature(
-        "process-groups", C.ENVIRONMENT,
-        r"[Pp]rocess group has not been initialized|group is (?:not|already) initialized"
+        "process-groups", C.PROGRAM,
+        r"[Pp]rocess group has not been initialized|group is (?:not|ot|already) initialized"
         r"|initialize the default process group twice|is not part of (?:group|the process group)",
-        "a part of the program uses process groups before they are created, or creates them twice",
-        "use compatible versions of the framework and the packages built on it, and the launcher that it expects",
+        "a part of the program uses groups of processes before they are made, or makes them twice",
+        "the launcher that the program expects, versions that belong together, and one copy of the framework; else "
+        + DEFECT,
         weak=True,
     ),
     Signature(
@@ -76,14 +93,24 @@ OF_PYTHON: tuple[Signature, ...] = (
         "check the loaded weights, the learning rate and the precision",
     ),
     Signature(
+        "floating-point", C.NUMERICS,
+        r"\bFloatingPointError\b",
+        "a check of floating-point numbers failed",
+        "the message against the loss scale and the norms of the gradients in the lines before it: the data of the "
+        "batch, "
+        "the learning rate and the precision",
+        weak=True,
+    ),
+    Signature(
         "autograd", C.PROGRAM,
         r"backward through the graph a second time|modified by an inplace operation|Cannot copy out of meta tensor"
         r"|to finish(?:ed)? reduction in the prior iteration|mark a variable ready only once"
         r"|does not require grad and does not have a grad_fn|leaf [Vv]ariable that requires grad"
         r"|all tensors to be on the same device|cannot be accessed from Triton|[Cc]an(?:not|'t) pickle"
         r"|Tensors must be CUDA and dense|No backend type associated with device|mixed torch\.Tensor and DTensor"
-        r"|attempt has been made to start a new process|Tensors must be contiguous|tensors? (?:is|are) on (?:cpu|meta)",
-        "the program uses tensors in a way that torch does not allow",
+        r"|attempt has been made to start a new process|Tensors must be contiguous|tensors? (?:is|are) on (?:cpu|meta)"
+        r"|[Oo]nly Tensors of floating point|devices must match",
+        "the program uses tensors in a way that torch refuses",
         "recomputation, offloading, frozen parts and LoRA are the usual causes: try without them; then " + DEFECT,
         weak=True,
     ),
@@ -94,10 +121,11 @@ OF_PYTHON: tuple[Signature, ...] = (
         r"|mat1 and mat2 shapes"
         r"|[Tt]ensors must have same number of dimensions|split_with_sizes expects|expanded size of the tensor"
         r"|shape mismatch: |size mismatch, |must match the existing size|output with shape .{0,60} doesn't match"
-        r"|[Ss]hapes? (?:of|for) .{0,60}(?:mismatch|do(?:es)? not match)|number of sizes provided|einsum\(\): ",
-        "an operation gets tensors of incompatible sizes",
-        "compare the sizes in the message with those of the model, the sequence and the batch: padding and packing "
-        "of samples, the layout, and weights of another model are the usual causes",
+        r"|[Ss]hape mismatch for|[Ss]hapes? (?:of|for) .{0,60}(?:mismatch|do(?:es)? not match)"
+        r"|number of sizes provided|einsum\(\): ",
+        "the sizes of two tensors do not fit",
+        "the sizes in the message against those of the model, the sequence and the batch: padding and packing of "
+        "samples, the layout, and weights of another model are the usual causes",
         weak=True,
     ),
     Signature(
@@ -108,12 +136,14 @@ OF_PYTHON: tuple[Signature, ...] = (
         "of another release are the usual causes",
     ),
     Signature(
-        "name-not-there", C.ENVIRONMENT,
+        "name-not-there", C.PROGRAM,
         r"NameError: (?:global )?name|AttributeError: (?:type object )?'(?!NoneType|dict|list|tuple|str|int|float|bool"
-        r"|Tensor)[\w.]+' (?:object )?has no attribute",
-        "the program uses a name that does not exist: an optional package is missing, or two components have "
-        "incompatible versions",
-        "install the optional packages, and compatible versions of the framework and the packages built on it",
+        r"|Tensor)[\w.]+' (?:object )?has no attribute"
+        r"|couldn't find attribute \w",
+        "the program uses a name that is not there",
+        "an optional package that is not installed, two parts of other versions, or a path of the program that nobody "
+        "has "
+        "run: look for the last line in the framework's issues",
         weak=True,
     ),
     Signature(

@@ -18,7 +18,7 @@ C = Cause
 SIGNATURES: tuple[Signature, ...] = (
     Signature(
         "cuda-out-of-memory", C.MEMORY,
-        r"CUDA out of memory|(?i:cuda error): out of memory|\bCUDA OOM\b"
+        r"CUDA out of memory|CUDA_ERROR_OUT_OF_MEMORY|(?i:cuda error): out of memory|\bCUDA OOM\b"
         r"|torch\.(?:cuda\.)?OutOfMemoryError|CUBLAS_STATUS_ALLOC_FAILED"
         r"|[Cc]uda failure 2\b|Cuda failure 'out of memory'|cudaErrorMemoryAllocation|HIP out of memory"
         r"|RayTaskError: \(OutOfMemoryError\)",
@@ -45,41 +45,53 @@ SIGNATURES: tuple[Signature, ...] = (
     Signature(
         "copy-of-optimizer-state", C.MEMORY,
         r"^state_dict = deepcopy\(state_dict\)$",
-        "the optimizer's state is copied while a checkpoint is loaded, which needs twice the memory",
+        "it died where the state of an optimizer is copied while a checkpoint is loaded, which needs its memory twice",
         "load on as many devices as the run was saved on, or with a distributed checkpoint",
         weak=True,
     ),
     Signature(
         "host-out-of-memory", C.HOST_MEMORY,
         r"oom[-_]kill|Out of memory: Kill(?:ed)? process|Killed process \d+|main process disappeared"
-        r"|OUT_OF_MEMORY|OOMKilled"
+        r"|(?<![A-Z_])OUT_OF_MEMORY|OOMKilled"
         r"|DefaultCPUAllocator: can't allocate memory|Cannot allocate memory|^MemoryError\b|exceeded.*memory limit"
         r"|Detected \d+ oom[-_]kill|slurmstepd.*[Oo]ut [Oo]f [Mm]emory|due to memory pressure|\(OOM\)"
         r"|running low on memory|exceeds the memory usage threshold|RayOutOfMemoryError|std::bad_alloc"
         r"|ArrayMemoryError|Unable to allocate [\d.]+ [KMGT]iB for an array",
-        "the host ran out of memory, and the kernel killed a process",
-        "this is the memory of the node, not of the device: use fewer data loader workers, and do not let every "
-        "process read the whole checkpoint",
+        "the host ran out of memory, or a limit of it was reached",
+        "the node's memory, not the device's: fewer workers of the data loader, no whole checkpoint read by "
+        "every process",
     ),
     Signature(
         "shared-memory", C.ENVIRONMENT,
-        r"[Bb]us error|insufficient shared memory|unable to (?:open|mmap|write).*shared memory|/dev/shm.*No space"
-        r"|SIGBUS|[Ss]ignal 7\b|return code = -7\b|exitcode *: -7\b|exit code 135\b",
+        r"insufficient shared memory|unable to (?:open|mmap|write).*shared memory|/dev/shm.*No space",
         "the shared memory of the container is too small",
         "start the container with a larger --shm-size or --ipc=host, or use fewer data loader workers",
     ),
     Signature(
+        "bus-error", C.ENVIRONMENT,
+        r"[Bb]us error|SIGBUS|[Ss]ignal 7\b|return code = -7\b|exitcode *: -7\b|exit code:? (?:135|-7)\b",
+        "a process ended with a bus error: memory that it had mapped could not be provided",
+        "most often the shared memory of the container is too small: a larger --shm-size or --ipc=host, or fewer "
+        "workers "
+        "of the data loader; a full disk under a mapped file and failing memory look so, too",
+    ),
+    Signature(
         "disk-full", C.ENVIRONMENT,
-        r"No space left on device|Disk quota exceeded|\[Errno (?:28|122)\]|file write failed.*PytorchStreamWriter"
-        r"|unexpected pos \d+ vs \d+|enforce fail at inline_container\.cc",
-        "a disk is full, or a quota is exceeded",
-        "free space where checkpoints, caches or logs are written; inodes may be exhausted, too",
+        r"No space left on device|Disk quota exceeded|\[Errno (?:28|122)\]",
+        "a disk is full, or a quota is used up",
+        "free space where checkpoints, caches or logs are written; inodes count, too",
+    ),
+    Signature(
+        "file-not-written", C.ENVIRONMENT,
+        r"file write failed.*PytorchStreamWriter|unexpected pos \d+ vs \d+|enforce fail at inline_container\.cc",
+        "a file of torch could not be written or read",
+        "a full disk or a used up quota is the usual cause; then a file system that was lost while the file was open",
     ),
     Signature(
         "permission", C.ENVIRONMENT,
-        r"PermissionError|Permission denied|\[Errno 13\]|Read-only file system",
-        "no permission to read or write a file",
-        "check the owner and the permissions of the path in the message",
+        r"PermissionError|Permission denied(?! \(publickey)|\[Errno 13\]|Read-only file system",
+        "access to a file or a device is denied",
+        "look at the owner and the rights of the path that the message names",
     ),
     Signature(
         "too-many-files", C.ENVIRONMENT,
@@ -99,8 +111,10 @@ SIGNATURES: tuple[Signature, ...] = (
     Signature(
         "stale-lock", C.ENVIRONMENT,
         r"torch_extensions/\S* as PyTorch extensions root",
-        "processes build a PyTorch extension, and wait for each other because a killed build left its lock",
-        "remove the `lock` file below ~/.cache/torch_extensions and start again",
+        "the log ends where an extension of PyTorch is built",
+        "a killed build leaves a lock that the others wait for: remove the `lock` file below "
+        "~/.cache/torch_extensions and "
+        "start again",
         weak=True,
     ),
     Signature(
@@ -110,8 +124,8 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|Duplicate GPU detected|cuda runtime error \(101\)|CUDA driver version is insufficient"
         r"|all CUDA-capable devices are busy|device < num_gpus INTERNAL ASSERT"
         r"|error code is 107001|local_rank.*device_count|NPU device is not available|EE1001.*device",
-        "a process requests a device that does not exist",
-        "start as many processes per node as there are visible devices: --nproc-per-node, CUDA_VISIBLE_DEVICES, "
+        "a process does not get the device that it asks for",
+        "as many processes a node as devices are visible: --nproc-per-node, CUDA_VISIBLE_DEVICES, "
         "ASCEND_RT_VISIBLE_DEVICES",
     ),
     Signature(
@@ -126,8 +140,8 @@ SIGNATURES: tuple[Signature, ...] = (
         r"cannot open shared object file|package doesn't have \w+ built in|(?:was )?not (?:compiled|built) with"
         r"|undefined symbol|version `\w+_[\d.]+' not found|libatb\.so"
         r"|libascend\w*\.so.*not found|DLL load failed",
-        "a shared library is missing or has an incompatible version",
-        "set up the environment before the start (set_env.sh of CANN and nnal), and use versions that were built "
+        "a library is missing, is of another version, or was built without a part that is needed",
+        "set up the environment before the start (set_env.sh of CANN and nnal), and versions that were built "
         "together",
     ),
     Signature(
@@ -136,8 +150,8 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|Transformer Engine|apex|flash[-_]attn) "
         r"(?:is not|not|must be) (?:available|installed|found)|Please install (?:apex|transformer|flash)"
         r"|requires? .* to be installed",
-        "a package is missing or has an incompatible version",
-        "in the environment of the job, install the version that this release of the framework requires",
+        "a package, or a name in it, could not be imported",
+        "install the version that this release of the framework asks for in the environment of the job",
     ),
     Signature(
         "import-failed", C.ENVIRONMENT,
@@ -150,20 +164,27 @@ SIGNATURES: tuple[Signature, ...] = (
         "no-transformer-engine", C.ENVIRONMENT,
         r"custom_layers\.transformer_engine import"
         r"|^transformer_layer_spec = get_gpt_layer_with_transformer_engine_spec",
-        "Transformer Engine is required, but is missing or has an incompatible version",
+        "it died where Transformer Engine is loaded",
         "install it, or choose --transformer-impl local",
         weak=True,
     ),
     Signature(
         "compiler-of-kernels", C.ENVIRONMENT,
         r"\b\d+ active drivers \(\[|triton\.compiler\.errors|triton\.runtime\.errors|\(CompilationError\)|PTXASError"
-        r"|Triton Error \[|libcuda\.so cannot found|_inductor\.exc\.|_dynamo\.exc\.(?!TorchRuntime)"
-        r"|InductorError|OutOfResources|\bptxas\S{0,20} (?:fatal|\S{0,200}, line \d|.{0,40}failed)"
+        r"|Triton Error \[\w+\]: device kernel image|libcuda\.so cannot found|OutOfResources|\bptxas\S{0,20} (?:fatal"
+        r"|\S{0,200}, line \d|.{0,40}failed)"
         r"|Triton PTX codegen error"
         r"|Command '\['(?:[^']*/)?(?:ptxas|nvcc|hipcc|gcc|g\+\+|clang|cc|c\+\+|ccec|bisheng\S*)'",
-        "Triton could not compile or load a kernel",
-        "install compatible versions of Triton, torch and the driver, a compiler on the node, and triton-ascend on "
-        "NPUs",
+        "a kernel could not be compiled or loaded",
+        "versions of Triton, torch and the driver that belong together, a compiler on the node, and on NPUs "
+        "triton-ascend",
+    ),
+    Signature(
+        "torch-compile", C.PROGRAM,
+        r"_inductor\.exc\.|_dynamo\.exc\.|InductorError",
+        "torch.compile could not trace or compile a part of the program",
+        "run without it first; then a compiler on the node, versions of torch and Triton that belong together, and the "
+        "operation that the message names",
     ),
     Signature(
         "build", C.ENVIRONMENT,
@@ -176,11 +197,11 @@ SIGNATURES: tuple[Signature, ...] = (
         "contains the compiled extension",
     ),
     Signature(
-        "precision", C.CONFIG,
+        "precision", C.PROGRAM,
         r"must have the same dtype|expected scalar type \w+ but found|expected \w+ and \w+ to have the same dtype"
         r"|not implemented for '(?:Half|BFloat16|Float8\w*|Double)'",
-        "an operation gets tensors of two precisions",
-        "compare the precision of the run with that of the loaded weights, and of frozen or added parts",
+        "an operation does not take the precision of its tensors, or tensors of two precisions meet in it",
+        "the precision of the run against that of the weights it loads, and of parts that are frozen or added",
         weak=True,
     ),
     Signature(
@@ -194,8 +215,9 @@ SIGNATURES: tuple[Signature, ...] = (
     Signature(
         "main-gradient", C.CONFIG,
         r"has no attribute 'main_grad'|gradient accumulation fusion (?:is|requires|but)",
-        "gradients are accumulated in a fused kernel, into a buffer that this parameter does not have",
-        "use --no-gradient-accumulation-fusion, or a data-parallel wrapper that creates the buffers",
+        "a parameter has no buffer `main_grad` for its gradient",
+        "gradients that are accumulated in a fused kernel need it: --no-gradient-accumulation-fusion, or a wrapper of "
+        "data parallelism that makes the buffers",
     ),
     Signature(
         "transformer-engine", C.CONFIG,
@@ -210,9 +232,9 @@ SIGNATURES: tuple[Signature, ...] = (
         r"TypeError: \S*\(\) (?:got an unexpected keyword|missing \d+ required|got multiple values)"
         r"|AttributeError: (?:partially initialized )?module \S+ has no attribute"
         r"|takes \d+ positional arguments? but \d+|\w\(\) takes no arguments",
-        "a component calls another one with arguments that it does not accept: their versions are incompatible",
-        "use compatible versions of the framework and the packages built on it; a configuration that an older "
-        "version saved can also cause this",
+        "a part of the program asks another one for a name, or gives it arguments, that it does not have",
+        "most often two parts are of other versions: install those that belong together; a configuration that an older "
+        "version saved is such a part, too",
     ),
     *OF_CHECKPOINTS,
     Signature(
@@ -222,23 +244,31 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|Can't load (?:tokenizer|the configuration|config)|We couldn't connect|OfflineModeIsEnabled"
         r"|does not appear to have a file named|modelscope\.hub\.errors|gated repo|40[134] Client Error"
         r"|is not a valid model identifier|Incorrect path_or_model_id|[Rr]epo id must",
-        "a Hugging Face model or tokenizer is not available",
-        "download it before the job and give the path of its folder; nodes often have no network",
+        "a file of a model, a tokenizer or a data set is not at hand",
+        "download it before the job and name its folder; nodes often have no network",
     ),
     *OF_ENGINES,
     Signature(
         "data-index", C.DATA,
-        r"reading document index\.\.\.|self\.sizes\.shape|INDEX_HEADER|doesn't match expected format"
+        r"INDEX_HEADER|doesn't match expected format"
         r"|bad header, expected|Dataset does not exist"
-        r"|indexed_dataset\.sizes|One or both of the \.idx and \.bin files|\.idx['\"]? (?:and|or)"
+        r"|One or both of the \.idx and \.bin files|\.idx['\"]? (?:and|or)"
         r"|Index file doesn't match"
         r"|document_indices\[-1\]|sequence_lengths\.shape\[0\]",
         "the indexed data set is missing, or its index is broken",
         "--data-path takes the prefix of a .idx and a .bin file; write a merged or copied pair again",
     ),
     Signature(
+        "index-read", C.DATA,
+        r"reading document index\.\.\.|self\.sizes\.shape|indexed_dataset\.sizes",
+        "it died while the index of a data set was read",
+        "--data-path takes the prefix of a .idx and a .bin file; write a merged or copied pair again",
+        weak=True,
+    ),
+    Signature(
         "no-data", C.DATA,
-        r"(?:FileNotFoundError|No such file).*\.(?:idx|bin|jsonl?|parquet|mindrecord|arrow|npy)\b"
+        r"(?:FileNotFoundError|No such file)(?!.*(?:config|token|index|metadata)\w{0,40}\.json).*\.(?:idx|bin|jsonl?"
+        r"|parquet|mindrecord|arrow|npy)\b"
         r"|_document not exists|[Dd]ataset \S+ (?:not exists|does not exist)|dataset.*out of range"
         r"|stack expects each tensor to be equal size|expected sequence of length \d+ at dim"
         r"|last[- _]epoch number of samples|exceeds num_sequences_per_epoch",
@@ -262,16 +292,18 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     Signature(
         "index-out-of-bounds", C.DATA,
-        r"(?<!list )(?<!tuple )(?<!string )index out of (?:bounds|range)"
+        r"(?<!list )(?<!tuple )(?<!string )(?<!pop )index out of (?:bounds|range)"
         r"|device-side assert triggered|srcIndex < srcSelectDimSize"
         r"|IndexKernel\.cu.*Assertion|t < n_classes|out of range in self",
-        "an index is larger than its table: token ids beyond the vocabulary, or positions beyond their table",
+        "an index is beyond its table, or another check in a kernel failed: most often token ids against the "
+        "vocabulary, or "
+        "positions against their table",
         "compare the tokenizer that made the data with that of the run; CUDA_LAUNCH_BLOCKING=1 names the operator",
     ),
     Signature(
         "not-a-number", C.NUMERICS,
         r"[Ff]ound NaN|found (?:nan|inf)|NaN in local (?:forward )?(?:loss|grad)|[Uu]nexpected (?:NaN|Inf"
-        r"|result nan)|Loss is (?:nan|NaN)"
+        r"|result nan)|returned nan values|Loss is (?:nan|NaN)"
         r"|found invalid values:\s*tensor\(\[+\s*nan"
         r"|loss scale.*(?:minimum|reached)|[Gg]rad norm is (?:nan|inf)",
         "the loss or a gradient is NaN or infinite",
@@ -295,8 +327,8 @@ SIGNATURES: tuple[Signature, ...] = (
         "device-fault", C.ENVIRONMENT,
         r"uncorrectable (?:NVLink|ECC)|\bXid\b|ECC error|unspecified launch failure|illegal memory access"
         r"|Memory access fault by GPU|NVLink.*error|f(?:ell|allen) off the bus|Unable to determine the device handle"
-        r"|GPU is lost|PCIe Bus Error|HSA_STATUS_ERROR_\w+"
-        r"|EZ9999.*AICore|aicore (?:execution|exception)|507015|507011|\bUCE\b|HBM.*(?:multi|error)"
+        r"|GPU is lost|PCIe Bus Error|HSA_STATUS_ERROR_(?!OUT_OF_RES)\w+"
+        r"|EZ9999.*AICore|aicore (?:execution|exception)|\bUCE\b|HBM.*(?:multi|error)"
         r"|misaligned address",
         "a device failed, or a kernel accessed memory outside its bounds",
         "check the node (dmesg, nvidia-smi -q, npu-smi); if another node fails as well, the cause is the program",
@@ -326,7 +358,8 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     Signature(
         "segmentation-fault", C.ENVIRONMENT,
-        r"[Ss]egmentation fault|SIGSEGV|(?:exitcode *:|return code =) -(?:4|8|11)\b|[Ss]ignal 11\b|core dumped"
+        r"[Ss]egmentation fault|SIGSEGV|(?:exitcode *:|return code =|exit code:?) -(?:4|8|11)\b|[Ss]ignal 11\b"
+        r"|core dumped"
         r"|killed by signal: (?:Aborted|Segmentation|Illegal|Floating)"
         r"|exit (?:code|status) 13[469]\b|<Signals\.SIG(?:ABRT|ILL|FPE)"
         r"|^ *\d+ +0x[0-9a-f]{12,} \S.*\?\?\?:\d",
@@ -336,9 +369,10 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     Signature(
         "killed", C.HOST_MEMORY,
-        r"killed by signal: Killed|exitcode *: -9\b|return code = -9\b|SIGKILL|[Ss]ignal 9\b|exit (?:code|status) 137"
+        r"killed by signal: Killed|exitcode *: -9\b|return code = -9\b|exit code:? -9\b|SIGKILL|[Ss]ignal 9\b"
+        r"|exit (?:code|status) 137"
         r"|^\S*: line \d+: +\d+ Killed|^Killed$",
-        "the kernel or the scheduler killed a process, usually because the host ran out of memory",
+        "the kernel, the scheduler or a launcher killed a process, most often because the host ran out of memory",
         "look for oom-kill in dmesg and in the scheduler's record of the job",
         weak=True,
     ),

@@ -12,15 +12,13 @@ from preflight.source.record import NamedTuple
 
 
 class Stage(NamedTuple):
-    """A part of a run. places: pattern of `file:function`; kinds: the exceptions to which it applies. own: it applies
-    only if the innermost frame belongs to the framework. near: the number of innermost frames in which it applies, 0
-    for all."""
+    """A part of a run. places: pattern of `file:function`; kinds: of the exceptions that it holds for. near: number of
+    the innermost frames in which it holds, 0 for all."""
 
     cause: Cause
     places: str
     says: str
     kinds: str = ""
-    own: bool = False
     near: int = 0
 
 
@@ -28,39 +26,36 @@ DIVIDE = (
     "sizes are not divisible by the ranks of a group: sequence length, padding or packing against tensor and context"
     " parallelism"
 )
+LOADED = "it died while packages were loaded or processes started"
 STAGES = (
     Stage(
         Cause.UPSTREAM,
         r"training\.py:training_log$|distributed_data_parallel\.py:zero_grad_buffer$"
         r"|distrib_optimizer\.py:(?:load_state_dict|"
         r"split_state_dict_if_needed|_update_legacy_world_tensors)$|param_and_grad_buffer\.py:reset$"
-        r"|model_provider\.py:initialize_model_parallel$"
         r"|microbatches_calculator\.py:get_\w+$",
-        "the framework's own bookkeeping failed: a defect of this release, triggered by this combination of options",
+        "the framework's own bookkeeping failed",
     ),
     Stage(
         Cause.CONFIG,
-        r"mappings\.py:_(?:reduce_scatter|split|gather)_along_(?:first|last)_dim|mappings\.py:forward|context_parallel\w*\.py:"
-        r"|get_batch_on_this_cp_rank",
+        r"mappings\.py:_(?:reduce_scatter|split|gather)_along_(?:first|last)_dim|mappings\.py:forward"
+        r"|context_parallel\w*\.py:"
+        r"|get_batch_on_this_cp_rank|tensor_parallel/utils\.py:",
         DIVIDE,
-    ),
-    Stage(
-        Cause.CONFIG,
-        r"schedules\.py:forward_step|tensor_parallel/(?:layers|utils)\.py:",
-        DIVIDE,
-        kinds=r"AssertionError|ValueError",
-        own=True,
+        kinds=r"^AssertionError$|^ValueError$|^$",
+        near=3,
     ),
     Stage(
         Cause.CONFIG,
         r"(?:^|/)arguments\.py:(?!<module>)|:(?:validate_args|parse_args|_parse_args"
         r"|core_transformer_config_from_args|validate_yaml)$"
-        r"|:__post_init__$|hydra/(?!main\.py|_internal/(?:utils|hydra)\.py|core/utils\.py)|omegaconf/|parallel_state\.py:initialize_model_parallel|features_manager/"
+        r"|:__post_init__$|hydra/(?!main\.py|_internal/(?:utils|hydra)\.py|core/utils\.py)|omegaconf/"
+        r"|parallel_state\.py:initialize_model_parallel|:parallel_state\.initialize_model_parallel$|features_manager/"
         r"|:(?:validate|check)_\w*(?:args|config)\w*$"
         r"|num_microbatches_calculator\.py|optimizer_param_scheduler\.py|get_num_layers_to_build"
         r"|mindformers/tools/(?:check_rules|register)|op_parallel_config\.py"
         r"|initialize\.py:(?!_?init\w*dist|_compile)|cli/main\.py:(?!<module>)",
-        "the framework refused the configuration while reading it",
+        "it died while the configuration was read, checked or applied",
     ),
     Stage(
         Cause.UNKNOWN,
@@ -72,10 +67,12 @@ STAGES = (
     Stage(
         Cause.CHECKPOINT,
         r"checkpointing\.py|dist_checkpointing|:[\w.]{0,80}(?:load|save)_\w{0,40}(?:checkpoint|ckpt|state_dict|param)"
-        r"|(?:checkpoint_\w{1,40}|(?<=\w)(?<!activation)_checkpoint)\.py:(?!checkpoint)|/\w{0,40}convert\w{0,40}checkpoint\w{0,40}/"
+        r"|(?:checkpoint_\w{1,40}|(?<=\w)(?<!activation)_checkpoint)\.py:(?!checkpoint)"
+        r"|/\w{0,40}convert\w{0,40}checkpoint\w{0,40}/"
         r"|distributed/checkpoint/|:(?:transform_and_load_checkpoint"
-        r"|(?:\w+_)?resume\w*|load_megatron_model|build_and_load_model)$|safetensors|torch/serialization\.py|mindformers/(?:checkpoint|utils/load_checkpoint)",
-        "the process died while a checkpoint was being loaded or saved",
+        r"|(?:\w+_)?resume\w*|load_megatron_model|build_and_load_model)$|safetensors|torch/serialization\.py"
+        r"|mindformers/(?:checkpoint|utils/load_checkpoint)",
+        "it died while a checkpoint was loaded or saved",
     ),
     Stage(
         Cause.ENVIRONMENT,
@@ -87,7 +84,7 @@ STAGES = (
         Cause.DATA,
         r"(?:core|legacy|megatron)/(?:datasets|data)/|(?:gpt|indexed|bert|blended|t5)\w{0,40}_dataset\w{0,40}\.py"
         r"|dataloader\.py|data_samplers\.py"
-        r"|blended_megatron|mindformers/dataset|:build_(?:train|tokenizer)|tokeniz|:default_collate|:collate_fn"
+        r"|blended_megatron|mindformers/dataset|:build_(?:train|tokenizer)|(?<!model_and_)tokeniz|:default_collate|:collate_fn"
         r"|site-packages/datasets/|/(?:dataset|template)s?/\w+\.py:|data\w{0,40}/\S{0,200}:__getitem__$"
         r"|:[\w.]{0,80}(?:dataset|data_?loader|collat)[\w.]{0,80}$",
         "the process died while the data was being read",
@@ -103,33 +100,33 @@ STAGES = (
     Stage(
         Cause.ENVIRONMENT,
         r"global_vars\.py:_ensure_var_is_(?:not_)?initialized$",
-        "a component requests the framework's arguments before they are parsed: the versions of the framework, its "
-        "adaptor and the front end are incompatible",
+        "a part of the program asks for the framework's arguments before they are read, or they are read twice",
     ),
     Stage(
         Cause.ENVIRONMENT,
         r":(?:make_cubin|make_ptx|make_amdgcn|_compile_triton\w*)$"
-        r"|:(?:_?load_(?:\w+_)?(?:library|extension|cudnn|nvrtc|cublas|curand)\w*|_get_shared_object_file|_try_load_\w+)$"
+        r"|:(?:_?load_(?:\w+_)?(?:library|extension|cudnn|nvrtc|cublas|curand)\w*|_get_shared_object_file"
+        r"|_try_load_\w+)$"
         r"|op_builder/\w+\.py:(?:load|jit_load|builder)$|^:\w+Builder$",
-        "the process died while packages were being loaded or processes started",
+        LOADED,
     ),
     Stage(
         Cause.ENVIRONMENT,
-        r"<frozen importlib|importlib/__init__\.py|:<module>$|ctypes/__init__|torch/utils/cpp_extension"
+        r"<frozen importlib|importlib/__init__\.py|ctypes/__init__|torch/utils/cpp_extension"
         r"|:_?init\w*distributed\w*$|rendezvous\.py",
-        "the process died while packages were being loaded or processes started",
+        LOADED,
         kinds=r"ImportError|ModuleNotFoundError|AttributeError|OSError|NameError|TypeError|SyntaxError|RuntimeError|AssertionError",
         near=2,
     ),
 )
-MEET = re.compile(r"shape '.*' is invalid for input|[Ss]izes? of tensor|must match the size|mat1 and mat2")
-"""Messages of torch about two tensors of incompatible sizes. They show a cause only with their place."""
-SHAPES = re.compile(
-    r"not divisible|divisible by|size mismatch|invalid input shape|alignment mismatch"
-    r"|[Dd]imension .* (?:does not|must)|divided by"
-    r"|is not a multiple|multiple of"
+NO_FILES = re.compile(
+    r"torch/(?:nn|cuda|npu|autograd|_tensor|_ops|functional)\b|distributed_c10d\.py|distributed/fsdp/"
 )
-"""Messages of libraries about mismatched sizes."""
+"""Files that read and write no checkpoint: what fails in them is a call that the loader makes for another end."""
+SHAPES = re.compile(
+    r"not divisible|divisible by|divided by|is not a multiple|multiple of|invalid input shape|alignment mismatch"
+)
+"""Messages about sizes that do not divide or do not fit."""
 SIZES = re.compile(r"\b(?:world[_ ]size|tp_size|pp_size|cp_size|ep_size|\w+_parallel_size|num_key_value_heads)\b")
 """Names of sizes of a layout, whatever raises the error."""
 CHECKED = (
@@ -141,19 +138,22 @@ CHECKED = (
     "ConfigError",
     "ValidationError",
 )
-MESSAGES = re.compile(
+SETTINGS = re.compile(
     r"world[_ ]size|_parallel_size|parallel size|pp_size|tp_size|batch[_ ]size|num_layers|micro_batch"
     r"|too large to fit in the bucket|Please (?:increase|set|specify|provide|correct the)"
-    r"|is None$|is not set|(?:is|are) required"
     r"|must be (?:specified|set|provided|given)|--?[a-z]+[-_][a-z-_]+ (?:must|requires?|is|cannot|should|needs?|has)"
-    r"|(?:must|should|cannot|can not) be|please check the config|^For '[\w.]+',.* but got\b"
-    r"|[Oo]nly support|not support|[Uu]nsupported"
-    r"|^(?!Path|File|Dir|Folder|Dataset|Checkpoint)\w+ [\w.-]{1,60} (?:does not exist|is not (?:registered|valid))"
+    r"|^\w+ is None$|^(?!Path|File|Dir|Folder|Dataset|Checkpoint)\w+ [\w.-]{1,60} (?:does not exist"
+    r"|is not (?:registered|valid))|please check the config|^For '[\w.]+',.* but got\b"
     r"|^[Uu]n(?:known|recognized) (?:\w+ ){0,3}(?:type|name|option|template|backend|optimizer|scheduler|loss|mode)\b"
     r"|^assert (?:args|self\.config|config)\.|^[Ii]nvalid (?:\w+ ){0,2}arguments?\b"
-    r"|^[Ii]nvalid (?:\w+ ){1,4}specified\b"
+    r"|^[Ii]nvalid (?:\w+ ){1,4}specified\b|not compatible with the .{1,40} argument|\b\w+_\w+=(?:True|False)\b"
 )
-"""Messages of a configuration check that is not in any table."""
+"""Messages about settings, of a check that is not in any table."""
+REFUSES = re.compile(
+    r"is None$|is not set|(?:is|are) required|(?:must|should|cannot|can not) be|[Oo]nly support|not support"
+    r"|[Uu]nsupported"
+)
+"""Messages of a check of any value: of the configuration where the check is the framework's."""
 OPERATOR = re.compile(r"^For '(?:primitive\[)?\w+\]?', .{0,120}(?:dimension|shape)s? ")
 """A message of an operator of MindSpore about the sizes of its inputs, which no configuration sets alone."""
 CHECKS = re.compile(
@@ -198,14 +198,15 @@ def _patterns(stage: Stage) -> tuple[re.Pattern[str], re.Pattern[str] | None]:
 def stage_of(failure: Failure) -> tuple[Cause, str] | None:
     """The activity of the job, from the innermost frame that shows it, or from the words; None if neither does."""
     own = any(of_framework(frame) for frame in failure.frames[-1:])
-    if own and CHECKS.search(failure.frames[-1].source) and failure.kind in CHECKED:
+    if failure.kind in CHECKED and any(CHECKS.search(frame.source) for frame in failure.frames[-1:]):
         return Cause.CONFIG, "a check of the program refused the configuration"
     if failure.kind == "KeyError" and ASKS.search(failure.frames[-1].source if failure.frames else ""):
         return Cause.CONFIG, "the program asks for a key that the configuration does not have"
-    if failure.kind != "AttributeError" and _about_sizes(failure):
-        return Cause.CONFIG, "the layers, heads, sequence or batch are not divisible by the layout, or do not fit it"
+    if failure.kind != "AttributeError" and SHAPES.search(failure.message):
+        return Cause.CONFIG, "sizes do not divide or do not fit: the message names them"
     if failure.kind in CHECKED and OPTION.search(failure.message):
         return Cause.CONFIG, "a check of the program refused the configuration"
+    elsewhere = failure.whole and any(NO_FILES.search(frame.file) for frame in failure.frames[-1:])
     for at, frame in enumerate(reversed(_walked(failure)), 1):
         if not failure.whole and at > NEAR_THE_CUT:
             break
@@ -215,20 +216,21 @@ def stage_of(failure: Failure) -> tuple[Cause, str] | None:
                 (not stage.near or at <= stage.near)
                 and places.search(f"{frame.file}:{frame.function}")
                 and (kinds is None or kinds.search(failure.kind))
-                and (own or not stage.own)
+                and not (stage.cause in (Cause.CHECKPOINT, Cause.DATA) and elsewhere)
             ):
                 return stage.cause, stage.says
     if failure.kind == "RuntimeError" and SIZES.search(failure.message):
         return Cause.CONFIG, "a check of the program refused the configuration"
-    if failure.kind in CHECKED and MESSAGES.search(failure.message) and not OPERATOR.match(failure.message):
-        return Cause.CONFIG, "a check of the program refused the configuration"
+    if _in_imports(failure):
+        return Cause.ENVIRONMENT, LOADED
+    nowhere = not any(frame.file for frame in failure.frames)
+    asked = (own or nowhere) and failure.kind in CHECKED and not OPERATOR.match(failure.message)
+    if asked and (SETTINGS.search(failure.message) or (own and REFUSES.search(failure.message))):
+        return Cause.CONFIG, "a check of the program refused a value"
     if failure.kind in OF_LIBRARIES and any(LIBRARIES.search(frame.file) for frame in failure.frames[-1:]):
-        return (
-            Cause.ENVIRONMENT,
-            "a library that the framework calls refused its arguments: the versions are incompatible",
-        )
+        return Cause.ENVIRONMENT, "a library that the framework calls refused a call"
     if own and failure.kind == "NotImplementedError":
-        return Cause.CONFIG, "the program does not implement this combination of options"
+        return Cause.CONFIG, "the program does not implement what is asked of it"
     if failure.kind in OWN_CODE and any(map(of_framework, failure.frames[-NEAR_THE_END:])):
         return Cause.PROGRAM, "the program fails in its own code, on a value that it does not expect"
     return None
@@ -251,17 +253,9 @@ def _walked(failure: Failure) -> tuple[Frame, ...]:
 
 NEAR_THE_END = 3
 """The frames of a traceback that may be those of the part that failed: the last ones may be a library's."""
-LOSSES = re.compile(r"loss|advantage|reward|log_?prob|metric|optim")
-"""Places that combine tensors of samples, with sizes from the data, and places of the optimizer state."""
 
 
-def _about_sizes(failure: Failure) -> bool:
-    """Whether a message is about sizes that a configuration sets."""
-    if SHAPES.search(failure.message):
-        return True
-    last = failure.frames[-1:]
-    return (
-        MEET.search(failure.message) is not None
-        and any(map(of_framework, failure.frames))
-        and not any(LOSSES.search(f"{frame.file.rpartition('/')[2]}:{frame.function}") for frame in last)
-    )
+def _in_imports(failure: Failure) -> bool:
+    """Whether a traceback ends where one module imports another."""
+    modules = [frame for frame in failure.frames if frame.function == "<module>"]
+    return len(modules) > 1 and any(frame.function == "<module>" for frame in failure.frames[-2:])

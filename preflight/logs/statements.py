@@ -171,12 +171,18 @@ def statement_of(failure: Failure) -> Statement | None:
     ]
     best: list[tuple[float, Row]] = []
     for framework in frameworks():
-        best += _scored(table(framework), failure, said)
+        best += (found for found in _scored(table(framework), failure, said) if _may_raise(found[1], failure))
     if not best:
         return _by_line(failure)
     top = max(score for score, _ in best)
     rows = [row for score, row in best if score == top]
     return _stated(rows, failure)
+
+
+def _may_raise(row: Row, failure: Failure) -> bool:
+    """Whether the frames of a failure, if it has any, lead into the folder of a statement's framework."""
+    folder = row.file.partition("/")[0]
+    return not failure.frames or any(folder in frame.file.split("/") for frame in failure.frames)
 
 
 def _by_line(failure: Failure) -> Statement | None:

@@ -30,7 +30,7 @@ ALL = re.compile(
     rb"|\bFile \"|torch_extensions|not (?:found|divis|supp|match|regis)|was unable|NCCL WARN|ccess fault|ailure"
     rb"|Can't get|got stuck|orker died|issing key|imes? out|imeout|imed out|virtual method|ermission denied"
     rb"|annot (?:alloc|open|conn|find)|navailable|nable to|nconsistent|\bXid\b|No such|refused|busy|unreachable|too old"
-    rb"|already in use|abnormal|memory (?:isn|pressure|limit)"
+    rb"|already in use|abnormal|memory (?:isn|pressure|limit)|_(?:dynamo|inductor)\.exc"
     rb"|Weights only|xit ?[Cc]ode|return code|NaN|\.py:\d+ in |\xe2\x9d\xb1|\?\?\?:0|length: 0"
 )
 
