@@ -42,7 +42,7 @@ OF_ENGINES: tuple[Signature, ...] = (
         r"|does not have a padding token|TypeError: not a string$|can't load a tokenizer"
         r"|Error parsing line .{0,40}tiktoken"
         r"|[Pp]rocessor was not found|Can't load (?:image|feature) (?:processor|extractor)",
-        "the tokenizer does not fit the library that reads it, lacks a part that is needed, or is not there",
+        "the tokenizer does not fit the library that reads it, lacks a part that is needed, or is missing",
         "the whole folder of the tokenizer, and a version of transformers and tokenizers that is not older than it",
     ),
     Signature(
@@ -151,7 +151,7 @@ OF_ENGINES: tuple[Signature, ...] = (
         r"|ClientConnectorError|APIConnectionError|StatusCode\.UNAVAILABLE|GetTimeoutError|\bTimeoutError\b"
         r"|httpx\.\w+Error",
         "a call or a host in the network did not answer in time, or was not found",
-        "the name and port in the message, from the node of the job: many nodes have no way out",
+        "the name and port in the message, from the node of the job: many nodes have no access to the internet",
         weak=True,
     ),
 )  # fmt: skip

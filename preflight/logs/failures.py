@@ -20,7 +20,7 @@ SHORT_FRAME = re.compile(r"""^\s*(?:\S*/)?([\w./-]+\.py)["'], line (\d+), in(?: 
 OTHER_FRAME = re.compile(r"^(?:│ |File )(\S*\.py):(\d+),? in *([\w.<>]*)[^│\n]*│?$")
 """A frame as rich and IPython write it."""
 RICH_PATH = re.compile(r"^│ ([/\w.~-]+:?) *│$")
-RICH_REST = re.compile(r"^│ (\S*?):?(\d+)(?: in *([\w.<>]*)[^│\n]*| *)│?$")
+RICH_REST = re.compile(r"^│ (\S{0,300}?):?(\d{1,7})(?: in *([\w.<>]*)[^│\n]*| *)│?$")
 RICH_SOURCE = re.compile(r"^│ ❱ *\d+ │(?: *│)* *(.*?) *│?$")
 """Parts of a frame as rich writes it: the first half of a long path, its other half, and the line of source."""
 CARETS = re.compile(r"\^+")
@@ -249,7 +249,7 @@ class Failures:
     ) -> Failure:
         rank = written.rank if written.rank is not None else rank_inside(message)
         text = f"{kind}: {message}" if kind else message
-        # what a line of source says counts where the exception says nothing itself
+        # the line of source is searched only if the exception has no message
         signature = signed(text) or (signed(frames[-1].source) if frames and not (kind and message) else None)
         after = follows(kind, message, frames[-1].function if frames else "", (frame.file for frame in frames))
         return Failure(

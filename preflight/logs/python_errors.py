@@ -57,7 +57,7 @@ OF_PYTHON: tuple[Signature, ...] = (
     Signature(
         "no-json", C.DATA,
         r"UnicodeDecodeError|JSONDecodeError|Expecting value: line",
-        "a text is no JSON, or is in another encoding than its reader expects",
+        "the text is not valid JSON, or has another encoding than its reader expects",
         "the frames name the reader: a file of the data, a configuration, or the answer of a service; a cut download "
         "and a "
         "Git LFS pointer look so, too",
@@ -140,10 +140,9 @@ OF_PYTHON: tuple[Signature, ...] = (
         r"NameError: (?:global )?name|AttributeError: (?:type object )?'(?!NoneType|dict|list|tuple|str|int|float|bool"
         r"|Tensor)[\w.]+' (?:object )?has no attribute"
         r"|couldn't find attribute \w",
-        "the program uses a name that is not there",
-        "an optional package that is not installed, two parts of other versions, or a path of the program that nobody "
-        "has "
-        "run: look for the last line in the framework's issues",
+        "the program uses a name that does not exist",
+        "an optional package that is not installed, parts of different versions, or an untested path of the program: "
+        "look for the last line in the framework's issues",
         weak=True,
     ),
     Signature(

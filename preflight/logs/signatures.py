@@ -244,7 +244,7 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|Can't load (?:tokenizer|the configuration|config)|We couldn't connect|OfflineModeIsEnabled"
         r"|does not appear to have a file named|modelscope\.hub\.errors|gated repo|40[134] Client Error"
         r"|is not a valid model identifier|Incorrect path_or_model_id|[Rr]epo id must",
-        "a file of a model, a tokenizer or a data set is not at hand",
+        "a file of a model, a tokenizer or a data set is not available",
         "download it before the job and name its folder; nodes often have no network",
     ),
     *OF_ENGINES,

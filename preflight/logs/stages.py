@@ -141,12 +141,13 @@ CHECKED = (
 SETTINGS = re.compile(
     r"world[_ ]size|_parallel_size|parallel size|pp_size|tp_size|batch[_ ]size|num_layers|micro_batch"
     r"|too large to fit in the bucket|Please (?:increase|set|specify|provide|correct the)"
-    r"|must be (?:specified|set|provided|given)|--?[a-z]+[-_][a-z-_]+ (?:must|requires?|is|cannot|should|needs?|has)"
+    r"|must be (?:specified|set|provided|given)"
+    r"|--?[a-z]{1,40}[-_][a-z-_]{1,60} (?:must|requires?|is|cannot|should|needs?|has)"
     r"|^\w+ is None$|^(?!Path|File|Dir|Folder|Dataset|Checkpoint)\w+ [\w.-]{1,60} (?:does not exist"
     r"|is not (?:registered|valid))|please check the config|^For '[\w.]+',.* but got\b"
     r"|^[Uu]n(?:known|recognized) (?:\w+ ){0,3}(?:type|name|option|template|backend|optimizer|scheduler|loss|mode)\b"
     r"|^assert (?:args|self\.config|config)\.|^[Ii]nvalid (?:\w+ ){0,2}arguments?\b"
-    r"|^[Ii]nvalid (?:\w+ ){1,4}specified\b|not compatible with the .{1,40} argument|\b\w+_\w+=(?:True|False)\b"
+    r"|^[Ii]nvalid (?:\w+ ){1,4}specified\b|not compatible with the .{1,40} argument|\b\w{1,60}_\w{1,60}=(?:True|False)\b"
 )
 """Messages about settings, of a check that is not in any table."""
 REFUSES = re.compile(

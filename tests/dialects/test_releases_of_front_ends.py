@@ -99,7 +99,7 @@ def test_a_release_that_a_script_names_is_read(tmp_path: Path, line: str, says: 
             {"pyproject.toml": '[project]\ndependencies = ["verl[vllm]>=0.7,<0.8"]\n'},
             "verl@0.7.1 (pyproject.toml)",
         ),
-        (VERL, {"requirements.txt": "verl>=0.6,<0.8\n"}, "verl, release not known"),
+        (VERL, {"requirements.txt": "verl>=0.6,<0.8\n"}, "verl, release unknown"),
         (SWIFT, {"docker/Dockerfile": "RUN pip install ms-swift==4.3.2\n"}, "ms-swift@4.3.2 (docker/Dockerfile)"),
         (
             SWIFT,
