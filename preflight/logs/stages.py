@@ -147,7 +147,8 @@ SETTINGS = re.compile(
     r"|is not (?:registered|valid))|please check the config|^For '[\w.]+',.* but got\b"
     r"|^[Uu]n(?:known|recognized) (?:\w+ ){0,3}(?:type|name|option|template|backend|optimizer|scheduler|loss|mode)\b"
     r"|^assert (?:args|self\.config|config)\.|^[Ii]nvalid (?:\w+ ){0,2}arguments?\b"
-    r"|^[Ii]nvalid (?:\w+ ){1,4}specified\b|not compatible with the .{1,40} argument|\b\w{1,60}_\w{1,60}=(?:True|False)\b"
+    r"|^[Ii]nvalid (?:\w+ ){1,4}specified\b|not compatible with the .{1,40} argument"
+    r"|\b\w{1,60}_\w{1,60}=(?:True|False)\b"
 )
 """Messages about settings, of a check that is not in any table."""
 REFUSES = re.compile(
