@@ -63,7 +63,7 @@ def test_what_releases_in_use_take_is_a_warning_where_nobody_says_the_release(ru
         rule
     ]
     assert said.severity is Severity.ERROR
-    assert "holds from" not in said.message
+    assert "applies from" not in said.message
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ def proof(choices: Choices) -> None:
         action = choices.of(("set", "set", "remove", "rename"))
         value = str(odd(choices)) if action == "rename" else odd(choices)
         edit = Edit(action, choices.of(places[:200]), value)  # type: ignore[arg-type]
-        with contextlib.suppress(import_module("preflight.loaders.yaml_edit").CannotEdit):
+        with contextlib.suppress(import_module("preflight.source.text").CannotEdit):
             splices = import_module("preflight.loaders.yaml_edit").splices(old[0], (edit,))
-            new = import_module("preflight.loaders.yaml_edit").splice(text, splices)
+            new = import_module("preflight.source.text").splice(text, splices)
             prove(old, (edit,), Source(new, "run.yaml"))

@@ -92,4 +92,4 @@ def _tried(choices: Choices, text: str, name: str) -> None:
         else:
             well_formed(load(source))
     except InputError as error:
-        assert "memory than there is" not in error.message, error
+        assert "memory than is available" not in error.message, error

@@ -80,10 +80,10 @@ def test_a_disk_that_hangs_makes_nobody_wait(start: Start, tmp_path: Path) -> No
     for _ in range(5):
         assert checker.ask(GOOD).startswith("0\n")
     answer = checker.ask(BAD, "user=1&override=please")
-    assert answer.startswith("1\n") and "does not answer" in answer
-    assert checker.log().count("the audit file does not answer") == 1
+    assert answer.startswith("1\n") and "does not respond" in answer
+    assert checker.log().count("the audit file does not respond") == 1
     mark.unlink()
-    assert wait_for(lambda: "answers again" in checker.log())
+    assert wait_for(lambda: "responds again" in checker.log())
     checker.ask(BAD, "user=1&override=please")
     verdicts = [(line["verdict"], line["override"] is not None) for line in checker.lines()]
     assert verdicts == [("pass", False)] * 6 + [("refuse", False), ("pass", True)]
@@ -96,7 +96,7 @@ def test_an_override_that_comes_when_the_disk_begins_to_hang_is_not_granted(star
     mark.touch()
     assert checker.ask(BAD, "user=1&override=please").startswith("1\n")
     mark.unlink()
-    assert wait_for(lambda: "answers again" in checker.log())
+    assert wait_for(lambda: "responds again" in checker.log())
     assert checker.lines()[-1]["verdict"] == "refuse"
 
 
@@ -160,4 +160,4 @@ def test_submissions_about_which_nobody_asked_are_audited_and_counted(start: Sta
     checker.ask(GOOD, "user=1&unasked=2001:3,2002:1,x:,:4,bad")
     lost = [(line.get("user"), line["submissions"]) for line in checker.lines() if "submissions" in line]
     assert lost == [("2001", 3), ("2002", 1), ("", 4)]
-    assert "not asked about: 8" in checker.send(b"GET / HTTP/1.1\r\n\r\n")
+    assert "not checked: 8" in checker.send(b"GET / HTTP/1.1\r\n\r\n")

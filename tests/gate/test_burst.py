@@ -78,7 +78,7 @@ def test_submissions_with_a_pause_between_them_are_all_asked_about(tmp_path: Pat
 def test_where_rules_are_final_what_is_not_asked_about_is_refused(tmp_path: Path) -> None:
     found = submissions(tmp_path, "for uid = 1, 60 do submit(uid) end", "0 none final")
     refused = [told for _, code, told in found if code]
-    assert len(refused) == unasked(found) > 40 and all("rules are final here" in told for told in refused)
+    assert len(refused) == unasked(found) > 40 and all("rules are final" in told for told in refused)
 
 
 def test_a_closed_gate_refuses_what_is_not_asked_about(tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def test_a_checker_ends_with_all_its_workers_while_checks_hang(tmp_path: Path) -
     checker.process.terminate()
     assert checker.process.wait(9) == 0  # before the deadline of the check
     caller.join()
-    assert [answer[:1] for answer in answers] == ["3"] and "the checker ends" in answers[0]
-    assert [line["problem"] for line in checker.lines()] == ["the checker ends"]
+    assert [answer[:1] for answer in answers] == ["3"] and "the checker is shutting down" in answers[0]
+    assert [line["problem"] for line in checker.lines()] == ["the checker is shutting down"]
     assert not [pid for pid in workers if os.path.exists(f"/proc/{pid}")] and not checker.path.exists()
     checker.stop()

@@ -28,10 +28,10 @@ def question(*headers: str, body: bytes = b"") -> bytes:
         (question("Content-Length: 1_0"), "is not a number"),
         (question("Content-Length: 10", "Content-Length: 20"), "is not a number"),
         (question("Content-Length: 9999999999999999"), "the script is larger than"),
-        (question("Transfer-Encoding: chunked", body=b"5\r\nabcde\r\n0\r\n\r\n"), "a body in chunks is not read"),
+        (question("Transfer-Encoding: chunked", body=b"5\r\nabcde\r\n0\r\n\r\n"), "chunked bodies are not supported"),
         (question(), "bodies without a content length are not supported"),
         (question("Content-Length: 0"), "is empty: there is no job to check"),
-        (question("Content-Length: 50", body=b"#!/bin/bash\n"), "the script did not arrive whole"),
+        (question("Content-Length: 50", body=b"#!/bin/bash\n"), "the script arrived incomplete"),
     ],
     ids=["negative", "no number", "underscore", "two lengths", "huge", "chunked", "no length", "empty", "cut off"],
 )
@@ -77,7 +77,7 @@ def test_what_is_refused_before_it_is_read_is_audited(
     head, _, body = answer.rpartition("\r\n\r\n")  # a caller that does not use HTTP gets no header
     assert body.startswith(f"{code}\n") and (not head or f" {status} " in head), answer
     (line,) = checker.lines()
-    assert (line["exit"], line["user"]) == (int(code[0]), user) and "not a question to the gate" in str(line["problem"])
+    assert (line["exit"], line["user"]) == (int(code[0]), user) and "not a request to the gate" in str(line["problem"])
     assert "Traceback" not in checker.log()
 
 

@@ -82,7 +82,7 @@ def test_a_name_behind_the_end_of_the_options_is_a_file(folder: Path, name: str)
     known = name in ("--force-exclude", "--allow-unclaimed")  # the hooks' own switches are refused in place
     ran = preflight("check", *([] if known else ["--allow-unclaimed"]), "--force-exclude", "--", name, "bad.sh")
     if name == "--force-exclude":
-        assert ran.returncode == 2 and "also the name of a file" in ran.stderr
+        assert ran.returncode == 2 and "both an option and the name of a file" in ran.stderr
         return
     assert ran.returncode == 1, ran
     assert f"./{name}:" in ran.stdout and "\nbad.sh:" in ran.stdout
@@ -93,7 +93,7 @@ def test_a_name_behind_the_end_of_the_options_is_a_file(folder: Path, name: str)
 def test_every_command_refuses(folder: Path, command: str) -> None:
     write("--output-file=bad.sh")
     ran = preflight(command, "--output-file=bad.sh", "run.yaml")
-    assert ran.returncode == 2 and "also the name of a file here" in ran.stderr
+    assert ran.returncode == 2 and "both an option and the name of a file" in ran.stderr
     assert (folder / "bad.sh").read_text() == BAD and not (folder / "preflight-baseline.json").exists()
 
 
@@ -152,7 +152,7 @@ def test_a_commit_with_such_a_name_is_checked(folder: Path, name: str, given: li
     if "--" in given[0]["args"]:  # type: ignore[operator]
         assert f"./{name}:" in told and "\nbad.sh:" in told
     else:
-        assert "also the name of a file here" in told
+        assert "both an option and the name of a file" in told
 
 
 @pytest.mark.parametrize("file", ["action.yml", "docs/ci/preflight.gitlab-ci.yml"])

@@ -94,7 +94,7 @@ def test_what_is_no_padding_counts(text: str) -> None:
 
 
 def test_padding_beyond_what_slurm_takes_is_refused() -> None:
-    with pytest.raises(InputError, match="characters; more than"):
+    with pytest.raises(InputError, match="characters; a config or script may have"):
         load(Source(FAULTY + "#" * MAX_PADDED, "run.sh"))
 
 

@@ -107,7 +107,7 @@ def test_a_folder_that_is_a_bare_repository_and_nothing_else(tmp_path: Path, tra
     bare(folder, program)
     (folder / "run.yaml").write_text(BAD)
     ran = check(folder, "run.yaml")
-    assert ran.returncode == 2 and "no git repository" in ran.stderr and not mark.exists()
+    assert ran.returncode == 2 and "not in a git repository" in ran.stderr and not mark.exists()
 
 
 KEYS = (

@@ -122,7 +122,7 @@ def test_the_editor_reads_settings_as_the_command_line_does(project: Path) -> No
     assert buffer is not None and buffer.job is not None and buffer.job.cluster.device is not None
     (project / "preflight.toml").write_text('required-version = ">=99"\n')
     buffer = Buffers().update((project / "run.yaml").as_uri(), BAD)
-    assert buffer is not None and "asks for preflight >=99" in buffer.report.errors[0].message
+    assert buffer is not None and "requires preflight >=99" in buffer.report.errors[0].message
 
 
 def holds(project: Path) -> bool:

@@ -46,7 +46,7 @@ def test_a_run_that_is_refused_gets_no_verdict() -> None:
     refused = answer(job(micro=3))
     assert refused.endswith("GiB, no verdict: the run is refused (batch-not-divisible; `preflight check` shows why)")
     text = memory_text(job(micro=3))
-    assert "fits" not in text and "of 79.15 GiB" not in text and "would shrink" not in text
+    assert "fits" not in text and "of 79.15 GiB" not in text and "would reduce" not in text
 
 
 def test_sizes_that_replace_typed_ones_give_no_verdict(real_cli: Cli, tmp_path: Path) -> None:
