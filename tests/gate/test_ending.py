@@ -67,7 +67,7 @@ def test_a_question_that_does_not_arrive_keeps_it_from_ending_for_a_bounded_time
         caller.sendall(b"POST /gate?user=9 HTTP/1.1\r\nContent-Length: 5000\r\n\r\n#!/bin/bash\n")
         wait_for(lambda: False, 0.2)
         checker.process.terminate()
-        assert b"did not arrive whole" in b"".join(iter(lambda: caller.recv(65536), b"")).replace(b"\n  ", b" ")
+        assert b"arrived incomplete" in b"".join(iter(lambda: caller.recv(65536), b"")).replace(b"\n  ", b" ")
     assert checker.process.wait(20) == 0
     assert [line["user"] for line in checker.lines()] == ["9"]
 
