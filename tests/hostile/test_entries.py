@@ -29,7 +29,7 @@ def looping(folder: Path) -> str:
 
 def long_script(folder: Path) -> str:
     (folder / "a.sh").write_text(f"#!/bin/bash\n{LONG}\n{COMMAND} --tensor-model-parallel-size 3\n")
-    return "a.sh: has more than 200,000 characters of a script"
+    return "a.sh: has more than 200,000 characters, the limit for a script"
 
 
 def deep_folders(folder: Path, levels: int = 25, name: str = "d" * 200) -> str:

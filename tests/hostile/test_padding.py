@@ -89,7 +89,7 @@ def test_a_suppression_between_the_padding_counts() -> None:
     "text", ["true\n" * 50_000, "echo '" + "x" * MAX_SCRIPT + "'\n", ": <<EOF\n" + "# a\n" * 60_000 + "EOF\n"]
 )
 def test_what_is_no_padding_counts(text: str) -> None:
-    with pytest.raises(InputError, match="more than 200,000 characters of a script"):
+    with pytest.raises(InputError, match="more than 200,000 characters, the limit for a script"):
         load(Source(text + FAULTY, "run.sh"))
 
 

@@ -173,7 +173,7 @@ def test_a_link_to_what_everybody_may_write_to_does_not_hold(project: Path, scra
     (project / "sub" / "theirs.toml").chmod(0o646)
     (project / "preflight.toml").unlink()
     (project / "preflight.toml").symlink_to("sub/theirs.toml")
-    assert "it is a link, and it is writable by everyones target" in preflight("check", "run.yaml").stderr
+    assert "it is a link, and its target is writable by everyone" in preflight("check", "run.yaml").stderr
 
 
 @as_root
