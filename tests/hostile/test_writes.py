@@ -98,7 +98,7 @@ def test_layouts_are_not_written_through_a_link(project: Path, tmp_path: Path) -
     before = outside.read_bytes()
     (project / "link.yaml").symlink_to("../private.yaml")
     ran = preflight("layouts", "link.yaml", "--world-size", "32", "--device", "A100-80GB", "--apply", "2")
-    assert outside.read_bytes() == before and "outside the named paths" in ran.stderr and ran.returncode == 2, ran
+    assert outside.read_bytes() == before and "link.yaml" in ran.stderr and ran.returncode == 2, ran
 
 
 @pytest.mark.parametrize("words", [["-o", "{}"], ["-f", "json:{}"], ["-f", "text", "-f", "sarif:{}"]])
