@@ -30,9 +30,6 @@ CHOICES: dict[str, tuple[str, ...]] = {
 """Values that keys accept (nemo_rl/algorithms/grpo.py:972-1106, megatron/core/optimizer_param_scheduler.py)."""
 
 
-"""Numbers that it divides by in every run."""
-
-
 ATTENTION = ("flash", "fused", "unfused", "local", "auto")
 """megatron/core/transformer/enums.py, AttnBackend."""
 PACKING = ("concatenative", "first_fit_decreasing", "first_fit_shuffle", "modified_first_fit_decreasing")

@@ -93,7 +93,7 @@ def ffn(run: Run) -> None:
     if run.ffn_hidden_size is None:
         hidden = run.hidden_size
         size, note = (
-            (int((4 * hidden * 2 / 3) / 64) * 64, "8/3 of the hidden size, rounded up to a multiple of 64")
+            (int((4 * hidden * 2 / 3) / 64) * 64, "8/3 of the hidden size, rounded down to a multiple of 64")
             if run.swiglu
             else (4 * hidden, "4 x hidden")
         )
