@@ -86,7 +86,7 @@ def test_what_is_counted_and_assumed_is_said(tmp_path: Path) -> None:
     script = tmp_path / "run.sh"
     script.write_text(SCRIPT.format(micro=2).replace("--vocab-size 32000", "--own-option 1").replace("_gpt", "_own"))
     text = memory_text(preflight.check(script, device="h100", target="megatron@0.20.0").jobs[0])
-    assert "\n    assumed: no options are added by the entry script defines additional options" in text
+    assert "\n    assumed: no additional options are assumed: the entry script defines additional options" in text
 
 
 def test_what_has_no_formula_is_said_as_such() -> None:

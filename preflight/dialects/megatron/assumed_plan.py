@@ -43,7 +43,7 @@ class Words(Protocol):
 def suppose(words: Words, writer: Puts) -> Supposed | None:
     """The run with assumed values for what it leaves open; None if nothing is open."""
     lost, typed, world = words.lost, dict(words.parsed.written), words.cluster.count
-    reasons = [*([f"no options are added by {lost}"] if lost else []), *words.reasons]
+    reasons = [*([f"no additional options are assumed: {lost}"] if lost else []), *words.reasons]
     if (given := typed.get("use_checkpoint_args")) is not None and given.raw is not False:
         reasons.append("the checkpoint of --use-checkpoint-args has the sizes that are typed")
     for name, value in words.parsed.written.items():
