@@ -12,6 +12,7 @@ from preflight.frontends.contract import Contract
 from preflight.frontends.hydra_faults import REFUSED
 from preflight.loaders.composition.values import Composed
 from preflight.loaders.document import Node, Problem
+from preflight.run.versions import numbers
 from preflight.source.finding import Message
 from preflight.source.spelling import nearest
 from preflight.source.text import Source
@@ -22,6 +23,8 @@ OPTIMIZERS = ("adam", "sgd", "lion", "muon", "adaptive_muon", "dist_muon")
 """megatron/core/optimizer/__init__.py, _get_megatron_optimizer_based_on_param_groups and get_megatron_optimizer."""
 READS = (".parquet", ".json", ".jsonl")
 """verl/utils/dataset/rl_dataset.py, _read_files_and_tokenize."""
+BY_ENDING = (0, 7)
+"""The first release of verl that chooses the format by the ending of the name."""
 ROLLOUT = "actor_rollout_ref.rollout"
 
 
@@ -66,9 +69,10 @@ def of_verl(releases: Sequence[Contract], config: Composed) -> dict[str, Sequenc
     return names
 
 
-def of_files(config: Composed, source: Source) -> Iterator[Problem]:
-    """Data files of verl in formats that its own class does not read. source: the program's config."""
-    if config.at("data", "custom_cls", "path").value is not None:
+def of_files(config: Composed, source: Source, release: str, sure: bool) -> Iterator[Problem]:
+    """Data files of verl in formats that its own class does not read. source: the program's config; sure: whether the
+    run certainly has this release. Before 0.7 every file is read as Parquet, whatever its name is."""
+    if config.at("data", "custom_cls", "path").value is not None or numbers(release) < BY_ENDING:
         return
     for key in ("train_files", "val_files"):
         found = config.at("data", key)
@@ -79,7 +83,7 @@ def of_files(config: Composed, source: Source) -> Iterator[Problem]:
             name = str(node.value).rpartition("/")[2]
             if isinstance(node.value, str) and "." in name and "$" not in name and not name.endswith(READS):
                 template = "verl reads data from {formats:and} files, not from {name:.80}"
-                yield Problem(REFUSED, Message(template, formats=READS, name=name), node.span)
+                yield Problem(REFUSED, Message(template, formats=READS, name=name), node.span, harmless=not sure)
 
 
 def of_nemo_rl(registries: Mapping[str, Sequence[str]], algorithm: str, config: Composed) -> dict[str, Sequence[str]]:

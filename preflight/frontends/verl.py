@@ -230,10 +230,13 @@ def _of_code(
     """Sizes, names and data that its code does not take, and combinations that it refuses. before: the problems that
     are already reported."""
     source = known.node.span.source
-    found = [*of_sizes(config, source), *of_loggers(config, source, own), *of_files(config, source)]
+    said = shown(VERL, document, surroundings)
+    stated = said is not None and numbers(said.target.version) == numbers(known.release)
+    found = [*of_sizes(config, source), *of_loggers(config, source, own)]
+    found += of_files(config, source, known.release, stated)
     found += misspelt(config, of_verl((known, *_others(known.release)), config), own, source)
     done = [*before, *found]
-    sure = partial(_has_surely, known, _others(known.release), shown(VERL, document, surroundings))
+    sure = partial(_has_surely, known, _others(known.release), said)
     rows = of_code(known.refusals, config, known.label, own=source, first=document.source, sure=sure, known=done)
     return [*found, *rows]
 

@@ -296,3 +296,15 @@ def test_only_the_first_refusal_of_a_file_is_reported() -> None:
 )
 def test_conditions_are_written_as_text(condition: list[object], text: str) -> None:
     assert shown(condition) == text
+
+
+@pytest.mark.parametrize(
+    ("target", "severity"),
+    [("verl@0.9.0", "error"), ("verl@0.8.0", "error"), ("verl@0.6.0", None), ("verl@0.6.1", None), (None, "warning")],
+)
+def test_the_ending_of_a_data_file_counts_from_the_release_that_reads_it(
+    target: str | None, severity: str | None
+) -> None:
+    text = VERL.format("data.train_files=/d/train.pq")
+    found = preflight.check_text(text, name="run.sh", target=target).findings
+    assert [str(one.severity) for one in found if "train.pq" in one.message] == ([severity] if severity else [])
