@@ -109,7 +109,7 @@ def test_a_pipe_that_nothing_foresees(project: Path, monkeypatch: pytest.MonkeyP
     os.mkfifo(loose)
     monkeypatch.setattr(repository, "SECONDS", 0.5)
     repo = Repository(project)
-    with pytest.raises(InputError, match=r"^git ls-tree gives no answer in") as caught:
+    with pytest.raises(InputError, match=r"^git ls-tree does not finish within") as caught:
         repo.tree(git(project, "rev-parse", "HEAD"), [])
     assert "core." not in str(caught.value)
 
