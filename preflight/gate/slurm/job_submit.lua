@@ -9,7 +9,7 @@ local OPEN = @OPEN@                  -- without a verdict: true lets the job in 
 local MISSES, PAUSE = 2, 10          -- after so many answers that did not come it is not asked for so many seconds
 local STANDING, MOST = 3600, 1000    -- seconds for which a user is harmless after a verdict; users that are remembered
 local LONGEST_NAME, LONGEST_REASON = 200, 1000 -- bytes: the question has to fit into a command line, whatever users type
-local FINAL = "rules are final here: nothing passes without a verdict\n"
+local FINAL = "some rules are final: no submission passes without a verdict\n"
 local BURST = { strangers = 0.1, known = 0.6 } -- seconds of questions in a row: everybody waits for slurmctld meanwhile
 local NEXT = 0.015                   -- seconds within which a submission that has waited for its turn is there
 
