@@ -7,6 +7,7 @@ from preflight import Finding, Job, Message, Severity, rule, schemas
 from preflight.frontends.claims import FRONT_ENDS
 from preflight.job import OF_ENVIRONMENT, READ_AS_ANOTHER
 from preflight.run.versions import numbers
+from preflight.source.pattern import lazy_pattern
 from preflight.source.spelling import nearest
 
 SIZES = ("HCCL_BUFFSIZE", "NCCL_BUFFSIZE")
@@ -127,7 +128,7 @@ def foreign_allocator(job: Job) -> Iterator[Finding]:
 PREFIXES = ("CUDA_", "NCCL_", "HCCL_", "TORCH_", "PYTORCH_", "ASCEND_", "NVTE_", "NPU_", "MS_", "TASK_QUEUE_",
     "CPU_AFFINITY_", "GLOO_", "OMP_", "ACLNN_")
 # fmt: on
-OF_THE_SCRIPT = re.compile(r"\w+_(?:IMAGE|VERSION|VER|TAG|CONTAINER|REPO|URL|BRANCH|COMMIT|ARGS|OPTS|OPTIONS)")
+OF_THE_SCRIPT = lazy_pattern(r"\w+_(?:IMAGE|VERSION|VER|TAG|CONTAINER|REPO|URL|BRANCH|COMMIT|ARGS|OPTS|OPTIONS)")
 """Names of things that a script installs, starts or passes on; no process reads them."""
 
 

@@ -1,12 +1,12 @@
 """The memory estimate, and the sizes of published models."""
 
-import re
 from collections.abc import Iterable, Iterator
 
 from preflight import Finding, Job, Message, Severity, Unverified, rule
 from preflight.loaders.document import Document
 from preflight.run.models import Published, of_file, published
 from preflight.source.finding import Kind
+from preflight.source.pattern import lazy_pattern
 from preflight.source.word import Needed, Reason
 
 GIB = 2**30
@@ -191,8 +191,8 @@ def differs_from_published(job: Job) -> Iterator[Finding | Unverified]:
 
 _LAUNCH = 20_000
 """The longest text of a launch that is searched."""
-_SIZED = re.compile(r"\d[bB](?![A-Za-z])")
-_TEE = re.compile(r"\|[ \t]*tee(?:[ \t]+-a)?[ \t]+[\"']?([^\s\"'|;&]{1,200})")
+_SIZED = lazy_pattern(r"\d[bB](?![A-Za-z])")
+_TEE = lazy_pattern(r"\|[ \t]*tee(?:[ \t]+-a)?[ \t]+[\"']?([^\s\"'|;&]{1,200})")
 
 
 def _log(document: Document) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
@@ -159,8 +158,8 @@ WORK = 1_000_000
 """Total characters read until a file counts as foreign."""
 _LONGEST = 500
 
-_SECTION = re.compile(r"[^\s#}\]-]")
-_TEMPLATE = re.compile(r"\{\{|\{%|<%")
+_SECTION = lazy_pattern(r"[^\s#}\]-]")
+_TEMPLATE = lazy_pattern(r"\{\{|\{%|<%")
 
 
 def claimed_in_part(source: Source, error: InputError, dialects: Sequence[Dialect], request: Request) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
@@ -247,11 +246,15 @@ def _way(part: str, arguments: Arguments) -> tuple[str, object] | None:
         off = value.known and value.raw in (False, None) and arguments.given(name) is None
         return (name, True) if name in known and off and _is_switch(name, arguments) else None
     if (other := _NOT_EQUAL.fullmatch(part)) is not None:
+        from ast import literal_eval
+
         name, text = other["name"] or other["n"], other["value"] or other["v"]
-        return (name, ast.literal_eval(text)) if name in known else None
+        return (name, literal_eval(text)) if name in known else None
     if (outside := _NOT_ONE_OF.fullmatch(part)) is not None and outside[1] in known:
+        from ast import literal_eval
+
         try:
-            values = ast.literal_eval(outside[2])
+            values = literal_eval(outside[2])
         except (ValueError, SyntaxError):
             return None
         return (outside[1], values[0]) if len(values) == 1 else None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import signal
 import sys
 import time
@@ -28,6 +27,7 @@ from preflight.run.settings import Settings
 from preflight.source import cache
 from preflight.source.hints import TYPE_CHECKING, Any
 from preflight.source.language import spoken
+from preflight.source.pattern import lazy_pattern
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 VARIABLE = "PREFLIGHT_NO_CACHE"
 FOLDER = "told"
-_COLOR = re.compile(r"\x1b\[[0-9;]*m")
+_COLOR = lazy_pattern(r"\x1b\[[0-9;]*m")
 _PARTS = ("st_mtime_ns", "st_ctime_ns", "st_size", "st_ino", "st_dev", "st_mode")
 FRESH = 100_000_000  # ns; a more recent file may change again without a change of its time
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Annotated
 
 import typer
@@ -14,10 +13,11 @@ from preflight.cli.completion import begun
 from preflight.cli.exits import say
 from preflight.dialects import option_schemas as options
 from preflight.report.distribution import schema_url
+from preflight.source.pattern import lazy_pattern
 from preflight.source.spelling import did_you_mean
 from preflight.source.text import InputError
 
-ID = re.compile('"\\$id": "preflight:[^"]*"')
+ID = lazy_pattern('"\\$id": "preflight:[^"]*"')
 
 
 def offered(incomplete: str) -> list[str]:

@@ -12,10 +12,11 @@ from preflight.loaders.shell import Spent, load_script
 from preflight.loaders.shell.nested_commands import MAX_TEXT, Nested, Texts, nested
 from preflight.loaders.shell.refusal import has_open_quote
 from preflight.loaders.shell.word_splitting import Field
+from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple, replace
 from preflight.source.text import InputError, Span
 
-TEMPLATE = re.compile(r"\{\{(?:(?!\{\{).)*?\}\}")
+TEMPLATE = lazy_pattern(r"\{\{(?:(?!\{\{).)*?\}\}")
 """The placeholder syntax of Helm and similar tools."""
 _BLANK = " \t\r\n"
 _ESCAPES = {"n": "\n", "t": "\t", '"': '"', "\\": "\\", "/": "/", " ": " "}

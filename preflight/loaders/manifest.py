@@ -30,6 +30,7 @@ from preflight.loaders.pods import KINDS, Job, Number, Pod, pods
 from preflight.loaders.shell.expand import MAX_WORK
 from preflight.loaders.yaml import load_yaml
 from preflight.loaders.yaml_comments import yaml_comments
+from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple, replace
 from preflight.source.text import InputError, Source, Span
 
@@ -158,15 +159,15 @@ def _open(launch: Launch) -> bool:
 
 
 _SHELLS = ("bash", "sh", "ash", "dash", "zsh")
-_SEPARATOR = re.compile(r"^---(?=[ \t\r\n]|\Z)", re.MULTILINE)
-_WORD = re.compile(r"(?:^|(?<=^---))[ \t]*[^\s#]", re.MULTILINE)
-_OBJECT = re.compile(rf"{MANIFEST}[\"']?\s*:")
-_KIND = re.compile(rf"\bkind[\"']?\s*:\s*[\"']?(?:{'|'.join(KINDS)})\b")
-_REFERENCE = re.compile(r"\$\((\w+)\)")
-_FILLED = re.compile(rf"{TEMPLATE.pattern}|\$\{{?[A-Za-z_]\w*\}}?|<[A-Za-z][^<>\n]*>|%\w+%")
+_SEPARATOR = lazy_pattern(r"^---(?=[ \t\r\n]|\Z)", re.MULTILINE)
+_WORD = lazy_pattern(r"(?:^|(?<=^---))[ \t]*[^\s#]", re.MULTILINE)
+_OBJECT = lazy_pattern(rf"{MANIFEST}[\"']?\s*:")
+_KIND = lazy_pattern(rf"\bkind[\"']?\s*:\s*[\"']?(?:{'|'.join(KINDS)})\b")
+_REFERENCE = lazy_pattern(r"\$\((\w+)\)")
+_FILLED = lazy_pattern(rf"{TEMPLATE.pattern}|\$\{{?[A-Za-z_]\w*\}}?|<[A-Za-z][^<>\n]*>|%\w+%")
 """Placeholders filled in by Helm, envsubst or a person before Kubernetes sees the word; Kubernetes expands only
 $(NAME)."""
-_CONTROL = re.compile(r"\{\{-?\s*(?:if|else|range|with|end|define|template|include|block)\b|\{%")
+_CONTROL = lazy_pattern(r"\{\{-?\s*(?:if|else|range|with|end|define|template|include|block)\b|\{%")
 """A template that selects lines: which lines remain is unknown."""
 
 

@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterator
 
 from preflight.loaders.document import Node
+from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple
 from preflight.source.text import Span
 
-_DEVICES = re.compile(r"(nvidia|amd)\.com/gpu|huawei\.com/([Aa]scend.*|npu)")
+_DEVICES = lazy_pattern(r"(nvidia|amd)\.com/gpu|huawei\.com/([Aa]scend.*|npu)")
 _PRODUCT = (
     "node.kubernetes.io/npu.chip.name",
     "nvidia.com/gpu.product",

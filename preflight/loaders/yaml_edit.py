@@ -9,6 +9,7 @@ from preflight.loaders.document import Document, Entry, Node
 from preflight.loaders.yaml_comments import yaml_comments
 from preflight.loaders.yaml_scalars import resolve
 from preflight.source.finding import Edit, Key
+from preflight.source.pattern import lazy_pattern
 from preflight.source.text import CannotEdit, Span, Splice
 
 
@@ -38,7 +39,7 @@ def spell(value: object, old: Node | None, document: Document) -> str:
     return str(value) if isinstance(value, int) else spell_string(str(value), old.style if old is not None else "")
 
 
-_PLAIN = re.compile(r"[A-Za-z0-9_./\\*+^$()-][A-Za-z0-9_./\\*+^$() -]*(?<! )\Z")
+_PLAIN = lazy_pattern(r"[A-Za-z0-9_./\\*+^$()-][A-Za-z0-9_./\\*+^$() -]*(?<! )\Z")
 
 
 def spell_string(text: str, style: str) -> str:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from unicodedata import east_asian_width
 
 from preflight.source.finding import Finding, Severity
-from preflight.source.language import local
+from preflight.source.language import columns, local
 from preflight.source.record import NamedTuple
 from preflight.source.text import Source, Span
 
@@ -157,12 +156,12 @@ def _cells(line: str) -> Sequence[str]:
 
 def _window(cells: Sequence[str], here: Sequence[Mark], cut: int, width: int) -> tuple[int, int]:
     """The part of a long line to show, around the first mark. cut: characters of the line in front of the cells."""
-    if _width(cells) <= width or width < 20:
+    if columns("".join(cells)) <= width or width < 20:
         return 0, len(cells)
     column = here[0].span.column - 1 - cut if here else 0
     start = max(0, min(column - width // 3, len(cells)))
     end, used = start, 2
-    while end < len(cells) and (used := used + _width(cells[end])) <= width:
+    while end < len(cells) and (used := used + columns(cells[end])) <= width:
         end += 1
     return start, end
 
@@ -172,12 +171,6 @@ def _underline(cells: Sequence[str], mark: Mark, cut: int, start: int, end: int,
     column = begin.column - 1 - cut
     stop = finish.column - 1 - cut if finish.line == begin.line else len(cells)
     first, last = max(column, start), max(min(stop, end), max(column, start) + 1)
-    before = _width(cells[start:first]) + (1 if start + cut else 0)
-    text = mark.sign * max(1, _width(cells[first:last]))
+    before = columns("".join(cells[start:first])) + (1 if start + cut else 0)
+    text = mark.sign * max(1, columns("".join(cells[first:last])))
     return " " * before + look.paint(text + (f" {plain(local(mark.label))}" if mark.label else ""), mark.color)
-
-
-def _width(cells: Sequence[str]) -> int:
-    """Columns that a terminal needs for a text."""
-    text = "".join(cells)
-    return len(text) if text.isascii() else sum(2 if east_asian_width(char) in "WF" else 1 for char in text)

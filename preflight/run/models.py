@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 
 from preflight import schemas
+from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple
 
 LONGEST = 300
@@ -36,7 +37,7 @@ TRAITS = (
 """Tied embeddings, biases, norms, ALiBi; intermediate size of shared experts, dense layers before the first with
 experts; latent attention: ranks and head sizes; linear attention in most layers; encoders of images next to it; the
 base of rotary positions, if it is not 10000."""
-_SIZE = re.compile(r"(?<!\d)(\d+)(?:\.(\d+))?b")
+_SIZE = lazy_pattern(r"(?<!\d)(\d+)(?:\.(\d+))?b")
 
 
 @cache

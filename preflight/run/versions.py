@@ -6,6 +6,8 @@ import operator
 import re
 from functools import cache
 
+from preflight.source.pattern import lazy_pattern
+
 _COMPARE = {
     ">=": operator.ge,
     "<=": operator.le,
@@ -23,7 +25,7 @@ def numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in found[1].split(".")) if found else ()
 
 
-BRANCH = re.compile(r"(?P<of>\d[\w.]*_)?(?P<line>[a-z]+_r)(?P<number>\d+(?:\.\d+)*)")
+BRANCH = lazy_pattern(r"(?P<of>\d[\w.]*_)?(?P<line>[a-z]+_r)(?P<number>\d+(?:\.\d+)*)")
 
 
 @cache

@@ -9,14 +9,17 @@ from functools import lru_cache
 from preflight.source.budget import may_compare
 
 CLOSE_PHRASES = 0.9
+CUTOFF = 0.6
 LONGEST = 200
 """Maximum length of a word that may be a misspelling."""
 
 
-def nearest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
+def nearest(word: str, known: Iterable[str], cutoff: float = CUTOFF) -> str | None:
     """The known word most similar to a misspelt one, or None. cutoff: minimum similarity, from 0 to 1."""
     names = tuple(known)
-    return next(iter(_alike(word, names, 1, cutoff)), None) if may_compare(len(names)) else None
+    if word in names or not may_compare(len(names)):
+        return word if word in names else None
+    return next(iter(_alike(word, names, 1, cutoff)), None)
 
 
 def alike(word: str, known: Iterable[str], cutoff: float) -> tuple[str, ...]:
@@ -27,11 +30,22 @@ def alike(word: str, known: Iterable[str], cutoff: float) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1024)
 def _alike(word: str, known: tuple[str, ...], most: int, cutoff: float) -> tuple[str, ...]:
-    if not known or len(word) > LONGEST:
+    if len(word) > LONGEST:
+        return ()
+    near = [name for name in known if _most_alike(word, name) >= cutoff]
+    if not near:
         return ()
     from difflib import get_close_matches
 
-    return tuple(get_close_matches(word, known, most, cutoff))
+    return tuple(get_close_matches(word, near, most, cutoff))
+
+
+def _most_alike(word: str, name: str) -> float:
+    """The highest similarity that two words can have, from their lengths and letters: difflib is slow to load."""
+    size, shared = len(word) + len(name), 2 * min(len(word), len(name))
+    if shared < CUTOFF * size:
+        return shared / size
+    return 2 * sum(min(word.count(letter), name.count(letter)) for letter in set(word)) / size if size else 1.0
 
 
 def slips(word: str, known: Iterable[str], cutoff: float = 0.78) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from preflight import Finding, Job, Message, Severity, Unverified, rule
 from preflight.loaders.document import Unknown
 from preflight.source.finding import Kind
+from preflight.source.pattern import lazy_pattern
 
 NAME = "split"
 
@@ -97,7 +98,7 @@ def split_of_too_many(job: Job) -> Iterator[Finding | Unverified]:
 
 
 LISTS = ("data_path", "train_data_path", "valid_data_path", "test_data_path")
-_NUMBER = re.compile(r"\d+(\.\d*)?([eE][-+]?\d+)?|\.\d+")
+_NUMBER = lazy_pattern(r"\d+(\.\d*)?([eE][-+]?\d+)?|\.\d+")
 
 
 @rule(severity=Severity.ERROR, id="megatron/data-weights", kind=Kind.RELEASE, frameworks=("megatron",), reads=LISTS)

@@ -1,11 +1,11 @@
 """Checkpoints that are not written, folders that a run resumes from, and unused paths."""
 
 import posixpath
-import re
 from collections.abc import Iterator
 
 from preflight import Finding, Job, Message, Severity, Unverified, rule
 from preflight.loaders.document import Unknown
+from preflight.source.pattern import lazy_pattern
 
 LONG = 3_000
 """A run with this many iterations is not a trial: published runs without a folder have fewer."""
@@ -62,7 +62,7 @@ def nothing_saved(job: Job) -> Iterator[Finding | Unverified]:
 
 
 NAMES = ("load", "save")
-CONVERTED = re.compile(
+CONVERTED = lazy_pattern(
     r"(?i)(?:^|[-_.])(?:mcore\w*|core|mg|megatron|converted?|hf2\w+|to|release|[tpe]p[-_]?\d+|instruct|chat|base|hf|"
     r"\d+(?:\.\d+)?[bm])(?:[-_.]|$)|\d[tpe]p"
 )

@@ -1,6 +1,5 @@
 """Options and values that the parser does not accept."""
 
-import re
 from collections.abc import Iterator
 
 from preflight import Edit, Finding, Fix, Job, Message, Severity, rule
@@ -8,6 +7,7 @@ from preflight.loaders.document import Problem
 from preflight.rules.megatron.parsing_faults import UPSTREAM, finding, own_options, problems, refused_value, removed
 from preflight.rules.megatron.replaced_options import RECOMPUTE, replaced, replaced_value
 from preflight.source.finding import Kind
+from preflight.source.pattern import lazy_pattern
 from preflight.source.text import Span
 
 
@@ -90,8 +90,8 @@ def parsing_bad_value(job: Job) -> Iterator[Finding]:
 
 
 _EMPTY = r"""(?:""|'')?\}"""
-_VARIABLE = re.compile(r"""[ \t=]+["']?\$\{?([A-Za-z_]\w*)(:?[-=]""" + _EMPTY + ")?")
-_FILLED = re.compile(r"""(?m)^[ \t]*(?:(?:export[ \t]+)?(\w+)=["']?\$\{\1|:[ \t]+["']?\$\{(\w+)):?[-=]""" + _EMPTY)
+_VARIABLE = lazy_pattern(r"""[ \t=]+["']?\$\{?([A-Za-z_]\w*)(:?[-=]""" + _EMPTY + ")?")
+_FILLED = lazy_pattern(r"""(?m)^[ \t]*(?:(?:export[ \t]+)?(\w+)=["']?\$\{\1|:[ \t]+["']?\$\{(\w+)):?[-=]""" + _EMPTY)
 """Variables whose default is empty: X=${X:-}, X="${X:-""}", : ${X:=}."""
 
 

@@ -21,10 +21,11 @@ import re
 from collections.abc import Iterator
 
 from preflight import Finding, Job, Message, Severity, rule
+from preflight.source.pattern import lazy_pattern
 
 _NAME = "context.affinity_config"
 _CONTEXT = "mindformers/core/context/build_context.py"
-_DEVICE = re.compile(r"[^_]*_\s*([+-]?\d+)\s*(?:_.*)?", re.ASCII | re.DOTALL)
+_DEVICE = lazy_pattern(r"[^_]*_\s*([+-]?\d+)\s*(?:_.*)?", re.ASCII | re.DOTALL)
 
 
 @rule(severity=Severity.ERROR, id="mindformers/affinity-devices", frameworks=("mindformers",), reads=(_NAME,))

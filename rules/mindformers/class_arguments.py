@@ -1,6 +1,5 @@
 """Arguments of classes that a config names."""
 
-import re
 from collections.abc import Iterator
 from functools import lru_cache
 
@@ -9,6 +8,7 @@ from preflight.dialects.mindformers.registry import Argument, Takes, built, regi
 from preflight.dialects.mindformers.release_tables import read_at
 from preflight.lint.value_kinds import ValueKind, ways
 from preflight.run.versions import matches
+from preflight.source.pattern import lazy_pattern
 from preflight.source.spelling import meant_boolean, nearest
 
 PLACE = "runner_wrapper.scale_sense"
@@ -70,7 +70,7 @@ def class_argument_missing(job: Job) -> Iterator[Finding]:
         )
 
 
-_SCIENTIFIC = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)[eE][-+]?\d{1,3}")
+_SCIENTIFIC = lazy_pattern(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)[eE][-+]?\d{1,3}")
 
 
 @rule(id="class-argument-refused", severity=Severity.ERROR, frameworks=("mindformers",))

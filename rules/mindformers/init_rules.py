@@ -16,17 +16,17 @@ Use instead:
 MindFormers 2.1.0, mindformers/parallel_core/transformer_config.py:2743, _validate_param_init_std_rules
 """
 
-import re
 from collections.abc import Iterator
 
 from preflight import Finding, Job, Message, Severity, Value, rule
 from preflight.run.versions import matches
+from preflight.source.pattern import lazy_pattern
 
 _CONFIG = "mindformers/parallel_core/transformer_config.py"
 _GRAPH, _PYNATIVE = "model.model_config.param_init_std_rules", "model.param_init_std_rules"
 _LONGEST = 256
 _RISKY = ("(?=", "(?!", "(?<=", "(?<!", "(?>", "\\g<")
-_NESTED = re.compile(r"\((?:[^()\\]|\\.)*(?:\*|\+|\{\d+(?:,\d*)?\})(?:[^()\\]|\\.)*\)\s*(?:\*|\+|\{\d+(?:,\d*)?\})")
+_NESTED = lazy_pattern(r"\((?:[^()\\]|\\.)*(?:\*|\+|\{\d+(?:,\d*)?\})(?:[^()\\]|\\.)*\)\s*(?:\*|\+|\{\d+(?:,\d*)?\})")
 
 
 @rule(

@@ -1,6 +1,5 @@
 """Keys with two names, values of a wrong type, and mappings that are nested too deep."""
 
-import re
 from collections.abc import Callable, Iterator
 
 from preflight import Edit, Finding, Fix, Job, Message, Safety, Severity, Unverified, Value, known, rule
@@ -15,10 +14,11 @@ from preflight.lint.value_kinds import ValueKind, ways
 from preflight.loaders.document import Node, Unknown
 from preflight.run.arguments import REMOVE
 from preflight.run.versions import matches
+from preflight.source.pattern import lazy_pattern
 from preflight.source.spelling import meant_boolean, slips
 
-_NUMBER = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d{1,3})?")
-_GIGABYTES = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(?:GB?)?")
+_NUMBER = lazy_pattern(r"[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d{1,3})?")
+_GIGABYTES = lazy_pattern(r"(\d+(?:\.\d*)?|\.\d+)(?:GB?)?")
 _CONTEXT = "mindformers/core/context/parallel.py"
 _STAGES = "parallel_config.pipeline_stage"
 _TYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "half": "float16", "float": "float32"}

@@ -19,16 +19,16 @@ Use instead:
 MindFormers 2.1.0, mindformers/pynative/distributed/activation_checkpoint.py:159-450
 """
 
-import re
 from collections.abc import Iterator
 from itertools import chain
 
 from preflight import Finding, Job, Message, Severity, known, rule
 from preflight.loaders.document import Entry, Node
+from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple
 
 _FILE = "mindformers/pynative/distributed/activation_checkpoint.py"
-_SPEC = re.compile(r"(\d+)(?:-(\d+))?")
+_SPEC = lazy_pattern(r"(\d+)(?:-(\d+))?")
 
 
 class _Fault(NamedTuple):

@@ -19,6 +19,7 @@ from preflight.run.request import Target, lacking, patch
 from preflight.run.versions import numbers
 from preflight.source.finding import Message
 from preflight.source.hints import TYPE_CHECKING
+from preflight.source.pattern import lazy_pattern
 
 if TYPE_CHECKING:
     from preflight.program.checkout.around import Checkout
@@ -49,7 +50,7 @@ def stack_of(framework: str) -> Callable[[str], Mapping[str, str]]:
 
 PLAIN = "megatron"
 FAMILY = ("mindspeed-llm", PLAIN, "mindspeed")
-_IMPORTS = re.compile(r"^[ \t]*(?:from|import)[ \t]+(mindspeed\w*|modellink|ascendspeed|megatron)\b", re.MULTILINE)
+_IMPORTS = lazy_pattern(r"^[ \t]*(?:from|import)[ \t]+(mindspeed\w*|modellink|ascendspeed|megatron)\b", re.MULTILINE)
 _PLAIN = ("int", "float", "str", "true", "false")
 
 

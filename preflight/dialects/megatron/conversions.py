@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from collections.abc import Callable
 
 from preflight.dialects.megatron.options import Flag
-from preflight.source.hints import Any
+from preflight.source.hints import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import ast
 
 LONGEST = 100_000
 """Maximum length of a list of layers; "[1]*1000000000" is not expanded."""
@@ -19,10 +21,14 @@ def written(text: str) -> Any:
     TypeError or SyntaxError as upstream's `eval` would."""
     if re.search(r"[^,\d\[\]()+*]", text) or len(text) > LONGEST:
         raise ValueError(text)
+    import ast
+
     return _walk(ast.parse(text, mode="eval").body)
 
 
 def _walk(node: ast.AST) -> Any:
+    import ast
+
     if isinstance(node, ast.Constant):
         return node.value
     if isinstance(node, (ast.List, ast.Tuple)):

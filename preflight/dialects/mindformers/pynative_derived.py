@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from preflight.run.arguments import Switch
 from preflight.run.value import Value, derived, unknown
+from preflight.source.pattern import lazy_pattern
 
 _TRAINER = "mindformers/pynative/trainer/trainer.py"
 MOST_LAYERS = 100_000  # no model has more, so a larger number is a mistake or an attack
-_RANGE = re.compile(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?")
+_RANGE = lazy_pattern(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?")
 
 
 @dataclass(slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import re
 from collections.abc import Callable, Mapping
 from itertools import count
@@ -85,7 +84,7 @@ def _scalar(node: Node) -> Node:
     value = node.value
     if node.style == "" and isinstance(value, str) and len(value) <= MAX_DIGITS and _FLOAT.fullmatch(value):
         return node._replace(value=float(value.replace("_", "")))
-    if isinstance(value, datetime.date) and node.style == "":
+    if node.style == "" and hasattr(value, "isoformat"):  # a date
         return node._replace(value=node.span.text)
     return node
 

@@ -38,6 +38,7 @@ from preflight.loaders.shell.state import Changes, Expands, State, Variable
 from preflight.loaders.shell.syntax import Node, Tree
 from preflight.loaders.shell.word_splitting import Bit, Bits, Value, joined, merged, text_of, why
 from preflight.source.budget import may_step
+from preflight.source.pattern import lazy_pattern
 from preflight.source.text import Span
 
 
@@ -139,7 +140,7 @@ class Parameters(ABC):
         return text_of(value) is not None
 
 
-_SIMPLE = re.compile(r"\\.|\$([A-Za-z_]\w*|[0-9@*#?!-])", re.DOTALL)
+_SIMPLE = lazy_pattern(r"\\.|\$([A-Za-z_]\w*|[0-9@*#?!-])", re.DOTALL)
 MAX_DEPTH = 40
 
 

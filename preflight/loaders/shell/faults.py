@@ -19,17 +19,17 @@ from preflight.source.pattern import lazy_pattern
 from preflight.source.spelling import slips
 from preflight.source.text import Source, Span
 
-_SIZE = re.compile(
+_SIZE = lazy_pattern(
     r"(?:TP|PP|CP|EP|VPP|ETP|TENSOR|PIPELINE|CONTEXT|EXPERT|MODEL)(?:_(?:MODEL_)?(?:PARALLEL|SIZE|PARALLEL_SIZE|NUM|"
     r"DEGREE))?"
     r"|(?:GLOBAL|MICRO)_BATCH(?:_SIZE)?|[GM]BS|SEQ_LEN(?:GTH)?"
 )
 """Names of variables that hold a size of the layout or of the batch."""
-_LAYOUT = re.compile(r"(?:TP|PP|CP|EP|VPP|ETP|TENSOR|PIPELINE|CONTEXT|EXPERT|MODEL).*")
-_NAME = re.compile(r"\$\{?(\w+)")
+_LAYOUT = lazy_pattern(r"(?:TP|PP|CP|EP|VPP|ETP|TENSOR|PIPELINE|CONTEXT|EXPERT|MODEL).*")
+_NAME = lazy_pattern(r"\$\{?(\w+)")
 _MOST = 20
-_OTHER_WAY = re.compile(r"(?<![A-Z])(?:SAVE|LOAD)(?![A-Z])")
-_BLANKS_AROUND_SIGN = re.compile(
+_OTHER_WAY = lazy_pattern(r"(?<![A-Z])(?:SAVE|LOAD)(?![A-Z])")
+_BLANKS_AROUND_SIGN = lazy_pattern(
     r"(?m)^[ \t]*((?:export|readonly|local|declare)[ \t]+)?([A-Z][A-Z0-9_]*)"
     r"(?:[ \t]+=[ \t]*(?=[^\s=])|=[ \t]+(?=(?:\d+|\"[^\"\n]*\")[ \t]*(?:#.*)?$))"
 )

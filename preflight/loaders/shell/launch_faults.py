@@ -24,29 +24,29 @@ from preflight.source.spelling import nearest
 from preflight.source.text import InputError, Source, Span
 from preflight.source.word import Needed, Reason
 
-_BARE = re.compile(r"(?<![\\$])\$(?:([A-Za-z_]\w*)(?!\[)|\{([A-Za-z_]\w*)\})")
-_PLACEHOLDER = re.compile(r"<[^<>]+>|(?:your|path)[_-][\w./-]*|/?(?:path|PATH)[_/]to[_/].*|[xX]{3,}", re.IGNORECASE)
-_GIVEN = re.compile(
+_BARE = lazy_pattern(r"(?<![\\$])\$(?:([A-Za-z_]\w*)(?!\[)|\{([A-Za-z_]\w*)\})")
+_PLACEHOLDER = lazy_pattern(r"<[^<>]+>|(?:your|path)[_-][\w./-]*|/?(?:path|PATH)[_/]to[_/].*|[xX]{3,}", re.IGNORECASE)
+_GIVEN = lazy_pattern(
     r"(?:MASTER_|LOCAL_|WORLD_SIZE|NODE|RANK|SLURM|PBS_|LSB_|VC_|MA_|MLP_|ARNOLD_|KUBERNETES_|PET_|OMPI_|PMI|HF_|WANDB|"
     r"CUDA|NCCL|HCCL|ASCEND|SGE_|COBALT_|FLUX_|PJM)\w*|"
     r"NHOSTS|NSLOTS|PE_HOSTFILE|JOB_ID|"
     r"HOME|USER|PWD|HOSTNAME|PATH|TMPDIR|NNODES|RANDOM|SECONDS|U?E?UID|PPID|\w*PATH"
 )
-_LOCAL_COUNT = re.compile(r"--nproc[_-]per[_-]node")
-_RENDEZVOUS = re.compile(r"--(?:nnodes|node[_-]rank|master[_-](?:addr|port)|rdzv[_-]\w+)")
+_LOCAL_COUNT = lazy_pattern(r"--nproc[_-]per[_-]node")
+_RENDEZVOUS = lazy_pattern(r"--(?:nnodes|node[_-]rank|master[_-](?:addr|port)|rdzv[_-]\w+)")
 """Options of the launcher that describe the nodes: what sets their variables outside also sets the local number."""
-_SPREADS = re.compile(
+_SPREADS = lazy_pattern(
     r"\b(?:srun|mpirun|mpiexec|orterun|prun|aprun|jsrun|yhrun|flux|ssh|pdsh|pssh|prsh|dsh|clush|parallel|ansible|ray|"
     r"xargs)\b"
     r"|SLURM_(?:PROCID|NODEID|LOCALID)|\$\{?[A-Z_]*RANK\b"
 )
 """Text that starts a command on other nodes, or distinguishes one of several nodes."""
 LONGEST_NAME = 100
-_MEETS = re.compile(r".*--(?:rdzv|master)[_-]")
+_MEETS = lazy_pattern(r".*--(?:rdzv|master)[_-]")
 """Options for the rendezvous address, which is the same on all nodes."""
 _IF = ("if_statement", "elif_clause", "while_statement")
-_EXPANSION = re.compile(r"\$\{(\w+):?\+")
-_SAID = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
+_EXPANSION = lazy_pattern(r"\$\{(\w+):?\+")
+_SAID = lazy_pattern(r"^[ \t]*#.*$", re.MULTILINE)
 _NEVER_DEFINED = "${name} is never defined, so it expands to nothing{hint}{stops}"
 _DEFINED_LATER = "${name} is only defined further down, so it expands to nothing{hint}{stops}"
 _NEVER_SET = "${name} is not set in this script; unless the environment sets it, {flag} gets no value{stops}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterator
 from functools import lru_cache
 
@@ -43,7 +42,11 @@ def quoted(text: str, quote: str, expands: bool) -> str:
         raise CannotEdit(f"{text!r} would be split into words where it is expanded")
     if quote == '"':
         return re.sub(r'([$`"\\])', r"\\\1", text)
-    return text if quote == "'" else shlex.quote(text)
+    if quote == "'":
+        return text
+    import shlex
+
+    return shlex.quote(text)
 
 
 def splits(word: Word) -> bool:

@@ -180,6 +180,7 @@ class Checkouts:
         self._made: dict[str, Checkout | None] = {}
         self._neighbours: dict[str, Neighbours] = {}
         self._programs: dict[str, Files] = {}
+        self._front_ends: dict[tuple[str, str], FrontEndPackage | None] = {}
         self._located: dict[tuple[object, ...], Located] = {}
         self._joined: dict[tuple[str, ...], Checkout | None] = {}
         self._run: dict[str, dict[str, Checkout]] = {}
@@ -267,9 +268,13 @@ class Checkouts:
 
     def front_end(self, path: Path | None, name: str) -> FrontEndPackage | None:
         """The front end in the nearest folder above a run that contains one."""
-        from preflight.program.checkout.callers import front_end_in
+        key = str(path), name
+        if key not in self._front_ends:
+            from preflight.program.checkout.callers import front_end_in
 
-        return front_end_in((self._programs.setdefault(at, Files(at)) for at in self._repository(path)), name)
+            folders = (self._programs.setdefault(at, Files(at)) for at in self._repository(path))
+            self._front_ends[key] = front_end_in(folders, name)
+        return self._front_ends[key]
 
     def installs(self, path: Path | None, name: str) -> tuple[str, str]:
         """The file in the repository of a run that installs a front end, and the release that it names; "" for none."""

@@ -10,6 +10,7 @@ from functools import cached_property
 from preflight.program.checkout.packages import MOST_FOLDERS, Files, listed
 from preflight.run.versions import matches, numbers
 from preflight.source.hints import TYPE_CHECKING
+from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple
 
 if TYPE_CHECKING:  # most runs are in no checkout of a front end
@@ -58,7 +59,7 @@ LAYOUTS = (
 _VERSION = r"v?(\d+\.\d+(?:\.\d+)?(?:\.?(?:dev|rc|post)\d*)?)(?![A-Za-z\d])"
 _SPELT = {"ms-swift": r"(?:ms[-_]?)?swift", "nemo-rl": r"nemo[-_]?rl", "megatron-bridge": r"megatron[-_]bridge"}
 """How a front end is written in names of packages, images and folders."""
-_BRANCH = re.compile(rf"(?:-b|--branch)[ =](?:release/)?{_VERSION}")
+_BRANCH = lazy_pattern(rf"(?:-b|--branch)[ =](?:release/)?{_VERSION}")
 GLUED = {"ms-swift": r"|(?<=swift)(?=\d)", "verl": r"|(?<=verl)(?=\d)"}
 """Names that tags of images have directly before the release, as `app-verl0.5-vllm0.10.0`."""
 LONGEST = 1000
@@ -171,10 +172,10 @@ MOST_SCRIPTS = 100
 """Scripts of a folder that are looked at."""
 HIGHEST_RUNNER = 3
 """Folders above a config in which a runner is looked for."""
-_NAMED = re.compile(r"[\"'/]([\w.+-]+\.ya?ml)\b")
-_LAUNCHED = re.compile(r"(?<![\w.+-])([\w.+-]+\.ya?ml)\b")
+_NAMED = lazy_pattern(r"[\"'/]([\w.+-]+\.ya?ml)\b")
+_LAUNCHED = lazy_pattern(r"(?<![\w.+-])([\w.+-]+\.ya?ml)\b")
 _ENTRY = "run_mindformer.py"
-_NOT_FALSE = re.compile(r"!=\s*\\?[\"']?false")
+_NOT_FALSE = lazy_pattern(r"!=\s*\\?[\"']?false")
 
 
 class Neighbours:
