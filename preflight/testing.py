@@ -27,7 +27,6 @@ from preflight.run.request import Request, SiteRequest, Target
 from preflight.source.finding import Severity
 from preflight.source.hints import Any
 from preflight.source.text import Source
-from preflight.source.writing import write_file
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +76,9 @@ class Case:
         """The files of the case, written below a folder."""
         for name, text in {**self.files, self.file: self.text}.items():
             data = text if isinstance(text, bytes) else text.encode("utf-8")
-            write_file(folder / name, data, parents=True)
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
         request = self.request
         if request.site is not None:
             python, inventory = (str(folder / name) if name else "" for name in (self.python, self.inventory))

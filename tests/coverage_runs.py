@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pairs import config, read
+from pairs import config, dumped, read
 
 import preflight
 from preflight.plugins.manager import load as load_plugins
@@ -81,7 +81,7 @@ def fixtures(wanted: str) -> Iterator[Places]:
 
 
 def graph(changes: Row, base: str) -> str:
-    return yaml.safe_dump(config(read("mindformers-graph")["bases"][base], changes))
+    return dumped(config(read("mindformers-graph")["bases"][base], changes))
 
 
 def graph_pairs(version: str) -> Iterator[Places]:

@@ -35,8 +35,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import yaml
-from pairs import PREFIXES, read
+from pairs import PREFIXES, dumped, loaded, read
 
 from preflight.source.finding import Finding
 from preflight.testing import Case
@@ -67,10 +66,6 @@ class Edge(NamedTuple):
     upstream: str | None = None
 
 
-def _read(path: Path) -> Any:
-    return yaml.load(path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-
-
 def offered(finding: Finding, edge: Edge) -> str:
     """The fix of a finding: whether it is only offered, and every fix, if its edge has that."""
     fixes = () if finding.fix is None else (finding.fix, *finding.alternatives)
@@ -95,7 +90,7 @@ def script(table: str) -> str:
 
 def edges(path: Path) -> Iterator[Edge]:
     """Every run of a file, the unchanged ones first."""
-    data = _read(path)
+    data = loaded(path)
     table = data.pop("table", "")
     own = data.pop("bases", None) or bases(table)
     for rule, runs in data.items():
@@ -120,7 +115,7 @@ def case(table: str, own: dict[str, Any], run: dict[str, Any], change: Any = Non
             _set(config, name.split("."), copy.deepcopy(value))
     target = changed.get("target", TARGETS.get(table, "1.5.0"))
     target = target if table.startswith("frontends-") else f"mindformers@{target}"
-    return Case(name="", text=yaml.safe_dump(config), devices=changed.get("devices", DEVICES.get(table)), target=target)
+    return Case(name="", text=dumped(config), devices=changed.get("devices", DEVICES.get(table)), target=target)
 
 
 def _set(config: Any, path: list[str], value: Any) -> None:

@@ -43,11 +43,20 @@ class Pair(NamedTuple):
         return bases[self.row.get("base") or next(iter(bases))]
 
 
+def loaded(path: Path) -> Any:
+    """A YAML file, read by libyaml if it is there, which is ten times faster."""
+    return yaml.load(path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+
+
+def dumped(config: Mapping[str, Any]) -> str:
+    """A config as YAML, written by libyaml if it is there."""
+    return str(yaml.dump(config, Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper)))
+
+
 @cache
 def read(table: str) -> Any:
     """A table as it is written."""
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return yaml.load((FOLDER / f"{table}.yaml").read_text(encoding="utf-8"), Loader=loader)
+    return loaded(FOLDER / f"{table}.yaml")
 
 
 def pairs() -> Iterator[Pair]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from pairs import config, read
+from pairs import config, dumped, read
 
 import preflight
 
@@ -42,7 +42,7 @@ def test_each_statement_has_a_run() -> None:
 def test_the_rule_reports_what_the_statement_refuses(rule: str) -> None:
     silent = []
     for site, (name, release, changes) in runs()[rule].items():
-        text = yaml.safe_dump(config(base(name), changes))
+        text = dumped(config(base(name), changes))
         report = preflight.check_text(text, world_size=8, target=f"mindformers@{release}")
         if not any(f.rule == rule and str(f.severity) == "error" for f in report.findings):
             silent.append(site)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-import yaml
-from pairs import Pair, Run, config, pairs
+from pairs import Pair, Run, config, dumped, pairs
 
 import preflight
 from preflight import Severity
@@ -15,7 +14,7 @@ TARGETS = {"mindformers-graph": "1.5.0", "mindformers-pynative": "2.1.0"}
 
 def report(pair: Pair, changes: Run) -> preflight.Report:
     assert not isinstance(pair.base, str) and not isinstance(changes, str)
-    text = yaml.safe_dump(config(pair.base, changes))
+    text = dumped(config(pair.base, changes))
     target = f"mindformers@{pair.row.get('target', TARGETS[pair.table])}"
     found = preflight.check_text(text, world_size=pair.row.get("devices", 8), target=target)
     assert not found.crashes
