@@ -27,6 +27,7 @@ from preflight.run.request import Request, SiteRequest, Target
 from preflight.source.finding import Severity
 from preflight.source.hints import Any
 from preflight.source.text import Source
+from preflight.source.writing import write_file
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,9 +77,8 @@ class Case:
         """The files of the case, written below a folder."""
         for name, text in {**self.files, self.file: self.text}.items():
             data = text if isinstance(text, bytes) else text.encode("utf-8")
-            path = folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(data)
+            (folder / name).unlink(missing_ok=True)  # a new file needs no replacement, which is slow
+            write_file(folder / name, data, parents=True)
         request = self.request
         if request.site is not None:
             python, inventory = (str(folder / name) if name else "" for name in (self.python, self.inventory))

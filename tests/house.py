@@ -25,6 +25,12 @@ def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
+@cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    """The nodes of a module, listed once for all tests."""
+    return tuple(ast.walk(tree(path)))
+
+
 def each(
     items: Iterable[Item] | Callable[[], Iterable[Item]], name: Callable[[Item], str]
 ) -> Callable[[Callable[[Item], None]], Callable[[], None]]:

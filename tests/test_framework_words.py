@@ -6,7 +6,7 @@ import ast
 import re
 from pathlib import Path
 
-from house import MODULES, ROOT, each, shown, tree
+from house import MODULES, ROOT, each, nodes, shown, tree
 
 FRAMEWORKS = re.compile(r"megatron|mindformers|mindspeed|pynative|MODEL_ARGS", re.IGNORECASE)
 KNOW_FRAMEWORKS = {
@@ -71,11 +71,9 @@ def test_neutral_code_knows_no_framework(path: Path) -> None:
 def test_neutral_code_asks_typed_fields(path: Path) -> None:
     """Neither the id of a rule, nor a framework's name, nor (below preflight)
     an argument by its name decides anything."""
-    asked = [ast.unparse(n) for n in ast.walk(tree(path)) if isinstance(n, ast.Compare) and asks_a_name(n)]
+    asked = [ast.unparse(n) for n in nodes(path) if isinstance(n, ast.Compare) and asks_a_name(n)]
     neutral = path in MODULES
-    asked += [
-        ast.unparse(n) for n in ast.walk(tree(path)) if neutral and isinstance(n, ast.Call) and reads_an_argument(n)
-    ]
+    asked += [ast.unparse(n) for n in nodes(path) if neutral and isinstance(n, ast.Call) and reads_an_argument(n)]
     assert not asked, asked
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
 
-from house import MODULES, ROOT, RULES, each, shown, tree
+from house import MODULES, ROOT, RULES, each, nodes, shown, tree
 
 import preflight
 
@@ -141,7 +141,7 @@ DECIDES = "preflight/lint/severity.py"
 
 @each([path for path in MODULES if shown(path) != DECIDES], shown)
 def test_one_module_decides_how_certain_an_error_is(path: Path) -> None:
-    calls = (node for node in ast.walk(tree(path)) if isinstance(node, ast.Call))
+    calls = (node for node in nodes(path) if isinstance(node, ast.Call))
     made = [
         node.lineno
         for node in calls
@@ -170,7 +170,7 @@ READS_WORDS = {
 
 
 def test_nothing_decides_by_text_that_people_read() -> None:
-    found = {shown(path) for path in [*MODULES, *RULES] for node in ast.walk(tree(path)) if _asks_a_sentence(node)}
+    found = {shown(path) for path in [*MODULES, *RULES] for node in nodes(path) if _asks_a_sentence(node)}
     assert found == set(READS_WORDS)
 
 
@@ -194,14 +194,14 @@ OPENS_TABLES = re.compile(r"preflight\.schemas|\bschemas\.__file__")
 
 @each([*MODULES, *RULES], shown)
 def test_one_function_reads_the_tables(path: Path) -> None:
-    code = [n.value for n in ast.walk(tree(path)) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
-    described = {ast.get_docstring(n, clean=False) for n in ast.walk(tree(path)) if isinstance(n, ast.Module)}
+    code = [n.value for n in nodes(path) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+    described = {ast.get_docstring(n, clean=False) for n in nodes(path) if isinstance(n, ast.Module)}
     found = [text for text in code if text not in described and OPENS_TABLES.search(text)]
     assert not found, f"schemas.read(name) reads a table: {found}"
 
 
 def functions(path: Path) -> list[tuple[ast.FunctionDef | ast.AsyncFunctionDef, int]]:
-    found = [node for node in ast.walk(tree(path)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    found = [node for node in nodes(path) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     return [(node, (node.end_lineno or node.lineno) - node.lineno + 1 - _described(node)) for node in found]
 
 
@@ -233,7 +233,7 @@ def test_public_names_say_what_they_are(path: Path) -> None:
 def test_only_the_command_line_prints(path: Path) -> None:
     assert not [
         node.lineno
-        for node in ast.walk(tree(path))
+        for node in nodes(path)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
     ]
 

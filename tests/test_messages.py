@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from house import each, tree
+from house import each, nodes, tree
 
 import preflight
 from preflight import Finding, Message, Severity
@@ -127,12 +127,14 @@ def test_rules_put_no_values_into_sentences(path: Path) -> None:
 def test_no_finding_is_made_of_an_f_string(path: Path) -> None:
     made = [
         n
-        for n in ast.walk(tree(path))
-        if isinstance(n, ast.Call) and ast.unparse(n.func) in ("Finding", "Problem", "Fault", "_Fault")
+        for n in nodes(path)
+        if isinstance(n, ast.Call)
+        and isinstance(n.func, ast.Name)
+        and n.func.id in ("Finding", "Problem", "Fault", "_Fault")
     ]
     texts = {name for call in made for arg in call.args[:2] for name in named(arg)}
     wrong = [n.lineno for call in made for arg in call.args[:2] for n in ast.walk(arg) if isinstance(n, ast.JoinedStr)]
-    for node in ast.walk(tree(path)):
+    for node in nodes(path):
         if isinstance(node, ast.Assign | ast.AugAssign) and texts & {name for t in targets(node) for name in named(t)}:
             wrong += [
                 n.lineno for n in ast.walk(node.value) if isinstance(n, ast.JoinedStr) and " " in words(n).strip()
@@ -156,7 +158,7 @@ def templates() -> dict[str, str]:
     location."""
     found = {rule.message: rule.id for rule in load().rules(None) if isinstance(rule, Constraint)}
     for path in MODULES:
-        for node in ast.walk(tree(path)):
+        for node in nodes(path):
             if isinstance(node, ast.Call) and _is_message(node.func):
                 for arg in node.args:
                     if isinstance(arg, ast.Constant) and isinstance(arg.value, str):

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from house import each, tree
+from house import each, nodes
 
 from preflight.plugins.manager import load
 from preflight.report.page import documented, examples, rule_text
@@ -62,8 +62,8 @@ def unnatural(text: str) -> re.Match[str] | None:
 
 def sentences(path: Path) -> Iterator[tuple[int, str]]:
     """The texts in a module that are no documentation of its code: messages, titles, help."""
-    bare = {id(node.value) for node in ast.walk(tree(path)) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree(path)):
+    bare = {id(node.value) for node in nodes(path) if isinstance(node, ast.Expr)}
+    for node in nodes(path):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in bare:
             yield node.lineno, node.value
 
@@ -71,10 +71,11 @@ def sentences(path: Path) -> Iterator[tuple[int, str]]:
 def documentation(path: Path) -> Iterator[tuple[int, str]]:
     """The lines of the comments and docstrings of a module, the help of commands among them."""
     text = path.read_text(encoding="utf-8")
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type == tokenize.COMMENT:
-            yield token.start[0], token.string
-    for node in ast.walk(ast.parse(text)):
+    if any(unnatural(line[at:]) for line in text.splitlines() for at, sign in enumerate(line) if sign == "#"):
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):  # slow: a # may be part of a text
+            if token.type == tokenize.COMMENT:
+                yield token.start[0], token.string
+    for node in nodes(path):
         match node:
             case ast.Expr(value=ast.Constant(value=str() as text)):
                 yield from enumerate(text.splitlines(), node.lineno)

@@ -17,7 +17,10 @@ from bounded import GRAPH
 
 from preflight.source import cache
 
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="owners and rights are those of POSIX")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(os.name == "nt", reason="owners and rights are those of POSIX"),
+]
 
 BAD = GRAPH.replace("num_layers: 40", "num_layers: 42")
 FORGED = "\x1b[2J\x1b]0;owned\x07"

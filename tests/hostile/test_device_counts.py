@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from bounded import COMMAND
 
+pytestmark = pytest.mark.slow
 HUGE = "9999999999999999999"
 TEXT = f"{COMMAND} --tensor-model-parallel-size 3 --global-batch-size 8\n"
 

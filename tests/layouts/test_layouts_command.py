@@ -89,6 +89,7 @@ def test_an_error_that_no_layout_cures_is_said_to_be_one(config: Path, capsys: p
     assert "no layout fixes these errors of the run (megatron/required-argument); preflight check shows them" in out
 
 
+@pytest.mark.slow
 def test_the_present_layout_comes_first_and_others_are_of_different_kinds(
     config: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -147,6 +148,7 @@ def test_a_present_layout_that_does_not_fit_has_no_place_among_those_that_do(
     assert "now does not fit: " in out and "GiB are missing" in out
 
 
+@pytest.mark.slow
 def test_the_old_name_of_keep_works_and_says_its_new_one(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = ran(capsys, "run.yaml", *DEVICES, "--show", "1", "--fix", "tensor=2")
     assert (code, err) == (0, "preflight: --fix is called --keep now\n")
@@ -163,6 +165,7 @@ def test_layouts_on_several_numbers_of_devices(config: Path, capsys: pytest.Capt
     assert ran(capsys, "run.yaml", "--device", "h100", "--scale", "many")[0] == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("device", "recipe"), [("h100", "tensorwise"), ("b200", "mxfp8")])
 def test_fp8_is_written_with_the_recipe_of_the_device(
     config: Path, capsys: pytest.CaptureFixture[str], device: str, recipe: str
@@ -224,6 +227,7 @@ def test_an_older_release_counts_the_layers_of_virtual_stages_and_a_hidden_vocab
     )
 
 
+@pytest.mark.slow
 def test_the_devices_of_a_node_decide_how_far_tensor_parallelism_goes(
     config: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
