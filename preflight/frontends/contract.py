@@ -3,21 +3,18 @@ registries, as `python -m upstream.frontends.contracts` reads them from its sour
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 
 from preflight import schemas
 from preflight.dialects.undescribed import FOLDER
 from preflight.frontends.refusal_rows import Row, identity, listed
-from preflight.loaders.composition.values import omegaconf_values
 from preflight.loaders.document import Node
-from preflight.loaders.yaml import load_yaml
+from preflight.loaders.json_tree import json_tree
 from preflight.run.request import Target
 from preflight.run.versions import numbers
 from preflight.source.hints import Any
 from preflight.source.spelling import nearest
-from preflight.source.text import Source
 
 CLOSE = 0.75
 """The similarity from which a key is reported as a misspelling of its neighbour."""
@@ -50,10 +47,7 @@ class Contract:
     @cached_property
     def node(self) -> Node:
         """The same as nodes of a separate file."""
-        text = json.dumps(self.tree)
-        tree = load_yaml(Source(text, f"{self.front_end}/config")).tree
-        assert tree is not None
-        return omegaconf_values(tree)
+        return json_tree(self.tree, f"{self.front_end}/config")
 
     def groups(self, primary: str) -> Mapping[str, Sequence[str]]:
         """The groups of a config's defaults, as an override names them, each with its options."""
@@ -112,6 +106,10 @@ class Contract:
     def has(self, key: str) -> bool:
         """Whether the config has a key, which may be the index of an item."""
         return key in self.keys or isinstance(self.at(key.split(".")[:-1]), list)
+
+    def lacks(self, keys: Iterable[str]) -> frozenset[str]:
+        """The given keys that the config does not have."""
+        return frozenset(key for key in frozenset(keys) - self.keys if not self.has(key))
 
     def meant(self, key: str) -> str:
         """The intended key for an unknown one: the most similar key of its section, otherwise the only one with that

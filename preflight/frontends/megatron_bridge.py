@@ -17,8 +17,7 @@ from preflight.frontends.published_network import OFF as TRAINERS
 from preflight.frontends.reading import read as reading
 from preflight.loaders.composition.overrides import Override, apply, read_override
 from preflight.loaders.composition.values import Composed, omegaconf_values
-from preflight.loaders.document import Document, Node, Problem, Word
-from preflight.loaders.yaml_scalars import MAX_DIGITS
+from preflight.loaders.document import MAX_DIGITS, Document, Node, Problem, Word
 from preflight.run.arguments import REMOVE
 from preflight.run.models import published
 from preflight.source.finding import Edit, Key

@@ -7,7 +7,7 @@ from functools import cache, partial
 
 from preflight.dialects import Surroundings
 from preflight.dialects.undescribed import contracts
-from preflight.frontends.contract import Contract, contract
+from preflight.frontends.contract import contract
 from preflight.frontends.front_end import FrontEnd
 from preflight.frontends.option_releases import at_release, at_stated
 from preflight.frontends.reading import package_of
@@ -142,18 +142,17 @@ def of_overrides(
     that finds all such releases. engine: the engine whose config is composed, "" for the usual one."""
     described = contracts(front_end)[::-1]
 
-    def at(release: str) -> Contract:
+    @cache
+    def missing(release: str) -> frozenset[str]:
         known = contract(front_end, release)
-        return known.of_engine(engine) or known if engine else known
+        return (known.of_engine(engine) or known if engine else known).lacks(keys)
 
     @cache
-    def of_some() -> tuple[str, ...]:
-        return tuple(key for key in keys if any(at(release).has(key) for release in described))
+    def of_none() -> frozenset[str]:
+        return frozenset.intersection(*map(missing, described))
 
     def lacking(release: str) -> int:
-        if not any(not at(release).has(key) for key in keys):
-            return 0
-        return sum(not at(release).has(key) for key in of_some())
+        return len(missing(release) - of_none()) if missing(release) else 0
 
     release = best(described, usual, lacking)
     return release, lambda option: fitting(described, lacking)

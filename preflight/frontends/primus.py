@@ -17,13 +17,12 @@ from preflight.loaders.composition.grammar import typed as plain
 from preflight.loaders.composition.merging import mapping, merge, put
 from preflight.loaders.composition.values import Composed
 from preflight.loaders.document import Document, Node, Problem
-from preflight.loaders.yaml import load_yaml
+from preflight.loaders.json_tree import json_tree
 from preflight.run.value import Origin, Value
 from preflight.source.finding import Message
 from preflight.source.hints import Any
 from preflight.source.pattern import lazy_pattern
 from preflight.source.spelling import nearest
-from preflight.source.text import Source
 
 CORE = "0.16.0"
 """Primus v26.5.1 contains Megatron-LM at d3528a2, 0.16.0rc0."""
@@ -139,8 +138,7 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
     kinds = (_preset("modules", node, "config"), _preset("models", node, "model"))
     presets = {**(kinds[1] or {}), **(kinds[0] or {})}  # a value in the model never replaces one in the module
     above = f"modules.{name}.overrides"
-    own = load_yaml(Source(json.dumps(presets), "primus/configs")).tree
-    assert own is not None
+    own = json_tree(presets, "primus/configs")
     key = Node("scalar", above, own.span)
     below = put(mapping((), own.span), tuple(above.split(".")), key, own)
     config = Composed(merge(below, _resolved(document.tree)), "" if all(kinds) else "a preset is not described")

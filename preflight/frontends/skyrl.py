@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from functools import cache
 
 from preflight.dialects import Reading, Surroundings
@@ -13,11 +12,10 @@ from preflight.frontends.front_end import FrontEnd, data, unread
 from preflight.frontends.published_network import lose_network, trained
 from preflight.frontends.reading import read as reading
 from preflight.loaders.composition.overrides import apply, read_override
-from preflight.loaders.composition.values import Composed, omegaconf_values
+from preflight.loaders.composition.values import Composed
 from preflight.loaders.document import Document, Node
-from preflight.loaders.yaml import load_yaml
+from preflight.loaders.json_tree import json_tree
 from preflight.run.value import Value, unknown
-from preflight.source.text import Source
 
 MAIN = "skyrl.train.entrypoints.main_base"
 """The entry script whose config has no other keys; others may add some."""
@@ -36,9 +34,7 @@ def defaults() -> Node:
         for section in sections:
             below = below.setdefault(section, {})  # type: ignore[assignment]
         below[last] = row[2]
-    found = load_yaml(Source(json.dumps(tree), "skyrl/config")).tree
-    assert found is not None
-    return omegaconf_values(found)
+    return json_tree(tree, "skyrl/config")
 
 
 def world(run: Run) -> Value:

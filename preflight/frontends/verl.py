@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 
@@ -34,13 +33,12 @@ from preflight.frontends.refusal_rows import Row, identity
 from preflight.frontends.refusals import of_code
 from preflight.frontends.verl_values import of_entry, of_loggers, of_name, of_sizes, taken
 from preflight.loaders.composition.overrides import Override, apply, read_override
-from preflight.loaders.composition.values import Composed, omegaconf_values
+from preflight.loaders.composition.values import Composed
 from preflight.loaders.document import Document, Node, Problem, Word
-from preflight.loaders.yaml import load_yaml
+from preflight.loaders.json_tree import json_tree
 from preflight.run.value import Value, unknown
 from preflight.run.versions import numbers
 from preflight.source.hints import Any
-from preflight.source.text import Source
 
 ENGINE = "verl/workers/engine/megatron/transformer_impl.py"
 CONFIG = "verl/workers/config/engine.py"
@@ -355,9 +353,7 @@ KEYS = {
 @cache
 def own_of_sft() -> Node:
     """The config of its fine-tuning with Megatron."""
-    tree = load_yaml(Source(json.dumps(data("verl")["sft"]), "verl/trainer/config")).tree
-    assert tree is not None
-    return omegaconf_values(tree)
+    return json_tree(data("verl")["sft"], "verl/trainer/config")
 
 
 @cache

@@ -22,6 +22,8 @@ REFUSED = frozenset(["shell-syntax", "script-ends-early"])
 """Kinds of problems at which bash stops: later commands do not run."""
 LONG = 1000
 """Entries of a mapping above which a linear look-up is slow."""
+MAX_DIGITS = 4000
+"""Maximum characters of a number in a file: Python and PyYAML take time quadratic in their number."""
 
 
 class Node(NamedTuple):

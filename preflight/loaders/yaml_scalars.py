@@ -9,6 +9,7 @@ import re
 import sys
 from functools import lru_cache
 
+from preflight.loaders.document import MAX_DIGITS
 from preflight.source.hints import Any
 from preflight.source.pattern import LazyPattern
 
@@ -42,8 +43,6 @@ class _Unreadable(ValueError):
 
 LONG = 200
 """Characters of a scalar above which it is not cached, because long ones would fill the memory."""
-MAX_DIGITS = 4000
-"""Maximum characters of a number: PyYAML takes time quadratic in their number."""
 
 
 @lru_cache(maxsize=4096)

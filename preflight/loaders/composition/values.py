@@ -19,8 +19,7 @@ from preflight.loaders.composition.grammar import (
     template,
 )
 from preflight.loaders.composition.merging import MISSING
-from preflight.loaders.document import Entry, Node, Unknown
-from preflight.loaders.yaml_scalars import MAX_DIGITS
+from preflight.loaders.document import MAX_DIGITS, Entry, Node, Unknown
 from preflight.source.hints import Any
 from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple
