@@ -129,9 +129,17 @@ class Composed:
         self._resolvers = {**ARITHMETIC, **(own or {})}
         self._steps = count()
         self._active: set[Path] = set()
+        self._known: dict[Path, Found] = {}
 
     def at(self, *path: str | int) -> Found:
         """The value at a path."""
+        if self._active:  # the value of an interpolation depends on those that lead to it
+            return self._at(path)
+        if path not in self._known:
+            self._known[path] = self._at(path)
+        return self._known[path]
+
+    def _at(self, path: Path) -> Found:
         found = Found(None, self.root, (), absent=False)
         for part in path:
             if found.node is None or found.node.kind == "scalar":
