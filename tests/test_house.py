@@ -161,7 +161,7 @@ READS_WORDS = {
     "preflight/program/judge.py": "an outcome of three, held by its type",
     "preflight/checking/program_findings.py": "an outcome of three, held by its type",
     "preflight/job.py": "an outcome of three, held by its type",
-    "preflight/fix/rewrite.py": "a state of an outcome, held by its type",
+    "preflight/fix/migration.py": "a state of an outcome, held by its type",
     "preflight/report/memory.py": "puts 'not known' before names, and not before sentences",
     "preflight/steptime/traits.py": "a name of what is overlapped",
     "preflight/logs/prefixes.py": "what Ray writes into a log",

@@ -19,7 +19,7 @@ import pytest
 
 import preflight
 from preflight.cli.schema import schema
-from preflight.report import distribution
+from preflight.report import documentation_urls
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -170,7 +170,7 @@ def test_a_link_of_the_site_that_leads_nowhere_is_noticed(tmp_path: Path) -> Non
 
 def test_a_schema_takes_the_address_of_the_project(monkeypatch: pytest.MonkeyPatch) -> None:
     told = Message()
-    monkeypatch.setattr(distribution, "metadata", lambda name: told)
+    monkeypatch.setattr(documentation_urls, "metadata", lambda name: told)
     for name in ("settings", "megatron-0.20.0"):
         assert printed(name)["$id"] == f"preflight:{name}"
     told["Project-URL"] = "Repository, https://git.example.com/preflight"

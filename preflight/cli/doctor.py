@@ -15,7 +15,7 @@ from preflight.cli.exits import OK, say
 from preflight.cli.options import JobFacts, Rules
 from preflight.plugins.manager import GROUP, OWN, entry_points
 from preflight.program.checkout.around import Checkouts
-from preflight.report.distribution import home
+from preflight.report.documentation_urls import home
 from preflight.report.terminal import plain
 from preflight.source import cache
 from preflight.source.extras import EXTRAS

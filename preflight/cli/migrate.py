@@ -18,7 +18,7 @@ from preflight.source.text import InputError
 if TYPE_CHECKING:
     from preflight.checking.checker import Checker
     from preflight.checking.migration import Migration
-    from preflight.fix.rewrite import Rewritten
+    from preflight.fix.migration import Rewritten
 
 To = Annotated[str, option("--to", metavar="FRAMEWORK@VERSION", help="The release to move to.", completion="targets")]
 Write = Annotated[bool, option("--write", help="Rewrite the files in place for the other release.")]
@@ -72,7 +72,7 @@ def _moved(
     """Each run in both releases, and each rewritten file. Unreadable files are returned separately."""
     from preflight.checking.migration import migrations
     from preflight.fix.allowed import Boundary
-    from preflight.fix.rewrite import rewritten
+    from preflight.fix.migration import rewritten
 
     found: list[Migration] = []
     rewrites: list[Rewritten] = []

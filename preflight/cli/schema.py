@@ -12,7 +12,7 @@ from preflight.cli.app import OK
 from preflight.cli.completion import begun
 from preflight.cli.exits import say
 from preflight.dialects import option_schemas as options
-from preflight.report.distribution import schema_url
+from preflight.report.documentation_urls import schema_url
 from preflight.source.pattern import lazy_pattern
 from preflight.source.spelling import did_you_mean
 from preflight.source.text import InputError

@@ -221,7 +221,7 @@ def named_in_text(document: Document, frameworks: Collection[str]) -> Identity |
     text = document.source.text
     if found is not None or not any(word in text for word in _TELLING):
         return found
-    from preflight.program.checkout.installs import declared_in
+    from preflight.program.checkout.installed_releases import declared_in
 
     said = declared_in(text)
     named = ((name, said[name]) for name in frameworks if said.get(name))

@@ -12,8 +12,8 @@ from preflight.dialects import Surroundings
 from preflight.dialects.megatron.namespace import Run, Step
 from preflight.dialects.megatron.options import Flag, Table, table
 from preflight.dialects.megatron.parse_faults import BAD_CHOICE, STRAY_WORD, UNKNOWN_FLAG
+from preflight.dialects.megatron.run_inputs import STEPS
 from preflight.dialects.megatron.targets import versions
-from preflight.dialects.megatron.words import STEPS
 from preflight.loaders.document import Problem
 from preflight.run.plan import Plan
 from preflight.run.request import Target

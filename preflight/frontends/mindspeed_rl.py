@@ -8,7 +8,7 @@ from functools import partial
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.megatron.namespace import Run, derives
 from preflight.dialects.megatron.parsing import Parsed
-from preflight.dialects.megatron.words import MINDSPEED_STEPS
+from preflight.dialects.megatron.run_inputs import MINDSPEED_STEPS
 from preflight.dialects.undescribed import contracts
 from preflight.frontends.composed import Dotted, hydra, typed
 from preflight.frontends.front_end import FrontEnd, doubted, unread

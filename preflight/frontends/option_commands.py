@@ -11,7 +11,7 @@ from preflight.dialects.megatron.namespace import Run, derives
 from preflight.dialects.megatron.options import Flag
 from preflight.dialects.megatron.parse_faults import STRAY_WORD, UNKNOWN_FLAG
 from preflight.dialects.megatron.parsing import Parsed, parse
-from preflight.dialects.megatron.words import tell
+from preflight.dialects.megatron.run_inputs import tell
 from preflight.frontends.front_end import FrontEnd, of_front_end, unread
 from preflight.frontends.moved_options import with_moves
 from preflight.frontends.reading import Typed, read

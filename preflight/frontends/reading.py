@@ -24,8 +24,8 @@ from preflight.dialects.megatron.machine import machine
 from preflight.dialects.megatron.namespace import Run, perform
 from preflight.dialects.megatron.parsing import Parsed
 from preflight.dialects.megatron.planning import plan
+from preflight.dialects.megatron.run_inputs import Outside, open_up, seed
 from preflight.dialects.megatron.training_options import decides, keeps
-from preflight.dialects.megatron.words import Outside, open_up, seed
 from preflight.frontends.published_network import ASSUMED
 from preflight.run.arguments import Arguments
 from preflight.run.cluster import Cluster

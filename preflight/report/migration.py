@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from preflight.checking.migration import Changed, Migration
 from preflight.fix.fixer import Outcome
-from preflight.fix.rewrite import Rewritten
+from preflight.fix.migration import Rewritten
 from preflight.report.terminal import Look, plain
 from preflight.source.finding import Finding, Message
 from preflight.source.hints import Any

@@ -19,7 +19,7 @@ from preflight.lint.page import page as declared_page
 from preflight.lint.rule import Checkable, Rule, collect
 from preflight.lint.rule_table import stamp
 from preflight.lint.suppression import present
-from preflight.report.distribution import installed_page, page_url, site
+from preflight.report.documentation_urls import installed_page, page_url, site
 from preflight.source import cache as kept_file
 from preflight.source.hints import Any
 from preflight.source.record import NamedTuple

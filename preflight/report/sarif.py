@@ -13,7 +13,7 @@ from preflight.checking.unused_suppression import unused_suppression
 from preflight.fix.apply import text_edits
 from preflight.lint.rule import Checkable
 from preflight.lint.suppression import former
-from preflight.report.distribution import home
+from preflight.report.documentation_urls import home
 from preflight.report.dump import dumped
 from preflight.report.fingerprint import fingerprints
 from preflight.report.page import rule_text, section_url

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from preflight import Finding, Fix, Job, Message, Safety, Severity, Value, known, rule
-from preflight.dialects.mindformers.parallel import AUTOMATIC, OFFSET, Spread
+from preflight.dialects.mindformers.layout import AUTOMATIC, OFFSET, Spread
 from preflight.dialects.mindformers.registry import trains
 from preflight.dialects.mindformers.release_tables import read_at
 from preflight.run.versions import matches

@@ -41,7 +41,7 @@ GUARDED: dict[str, Callable[[str], str]] = {
 """Limits that the callers of a pattern apply first."""
 RUN_TIME = {
     "preflight/program/checkout/callers.py": [front_end.version[1] for front_end in callers.LAYOUTS],
-    "preflight/program/checkout/installs.py": [r"(name)-(\d+\.\d+\.\d+)[^/]*\.dist-info"],
+    "preflight/program/checkout/installed_releases.py": [r"(name)-(\d+\.\d+\.\d+)[^/]*\.dist-info"],
     "preflight/program/checkout/package.py": [*(layout.calls for layout in LAYOUTS), r"\bargs\.name\b"],
     "preflight/program/checkout/packages.py": [layout.version[1] for layout in LAYOUTS],
     "preflight/dialects/megatron/sizes.py": [pattern for pattern, _ in vocabularies()],

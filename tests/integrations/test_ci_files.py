@@ -13,7 +13,7 @@ import pytest
 
 import preflight
 from preflight.plugins.manager import load
-from preflight.report import distribution
+from preflight.report import documentation_urls
 from preflight.report.page import documented, section_url
 
 ROOT = Path(__file__).parents[2]
@@ -83,7 +83,7 @@ def test_the_documentation_is_a_site_without_a_broken_link(tmp_path: Path, monke
     assert ran.returncode == 0, ran.stderr
     told = Message()
     told["Project-URL"] = "Documentation, https://site"
-    monkeypatch.setattr(distribution, "metadata", lambda name: told)
+    monkeypatch.setattr(documentation_urls, "metadata", lambda name: told)
     built = {page: page.read_text(encoding="utf-8") for page in (tmp_path / "site" / "rules").rglob("index.html")}
     for rule in documented(load().rules(None)):
         folder, _, anchor = (

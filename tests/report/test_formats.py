@@ -11,7 +11,7 @@ import pytest
 
 from preflight.checking.engine import check_documents
 from preflight.loaders import load
-from preflight.report import distribution, github, gitlab, html, junit, markdown, sarif
+from preflight.report import documentation_urls, github, gitlab, html, junit, markdown, sarif
 from preflight.report.terminal import Look
 from preflight.run.request import Request
 from preflight.source.text import Source
@@ -54,12 +54,12 @@ def test_sarif_names_place_rule_and_fix(report):
 
 def test_sarif_names_no_home_but_the_one_that_is_installed(report, monkeypatch):
     said = {"Project-URL": "Repository, https://git.example.com/preflight"}
-    monkeypatch.setattr(distribution, "metadata", lambda name: message(said))
+    monkeypatch.setattr(documentation_urls, "metadata", lambda name: message(said))
     assert (
         json.loads(sarif.render(report))["runs"][0]["tool"]["driver"]["informationUri"]
         == said["Project-URL"].partition(", ")[2]
     )
-    monkeypatch.setattr(distribution, "metadata", lambda name: message({}))
+    monkeypatch.setattr(documentation_urls, "metadata", lambda name: message({}))
     driver = json.loads(sarif.render(report))["runs"][0]["tool"]["driver"]
     assert "informationUri" not in driver and driver["rules"][0]["help"]["markdown"].startswith("# toy-devices")
 

@@ -20,7 +20,7 @@ from preflight.lint.page import Spelled, refusal
 from preflight.lsp import hover
 from preflight.lsp.diagnostics import diagnostic
 from preflight.plugins.manager import load
-from preflight.report import distribution, html, sarif
+from preflight.report import documentation_urls, html, sarif
 from preflight.report.page import (
     anchor,
     documented,
@@ -120,7 +120,7 @@ def test_a_condition_in_words(condition: Expression, words: str) -> None:
 
 def test_links_to_sections_lead_to_where_the_distribution_says_the_pages_are(monkeypatch: pytest.MonkeyPatch) -> None:
     said = Message()
-    monkeypatch.setattr(distribution, "metadata", lambda name: said)
+    monkeypatch.setattr(documentation_urls, "metadata", lambda name: said)
     assert section_url("device-count") is None
     said["Project-URL"] = "Repository, https://git.example.com/preflight.git"
     assert (
@@ -135,7 +135,7 @@ def test_links_to_sections_lead_to_where_the_distribution_says_the_pages_are(mon
 
 
 def test_without_an_address_links_lead_to_the_installed_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(distribution, "metadata", lambda name: Message())
+    monkeypatch.setattr(documentation_urls, "metadata", lambda name: Message())
     assert section_url("device-count") is None and section_link("acme-no-seed") is None
     for id in ("device-count", "mindspeed/tp-2d-coc", "unused-suppression"):
         page, _, section = (section_link(id) or "").removeprefix("file://").partition("#")
@@ -148,7 +148,7 @@ def test_explain_reports_and_editors_name_the_same_section(
 ) -> None:
     said = Message()
     said["Project-URL"] = "Documentation, https://preflight.example.com"
-    monkeypatch.setattr(distribution, "metadata", lambda name: said)
+    monkeypatch.setattr(documentation_urls, "metadata", lambda name: said)
     hover.address.cache_clear()
     (tmp_path / "run.yaml").write_text(
         "use_parallel: True\nparallel: {parallel_mode: 1}\nparallel_config: {data_parallel: 2, model_parallel: 8}\n",

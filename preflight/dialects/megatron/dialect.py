@@ -17,10 +17,10 @@ from preflight.dialects.megatron.options import Flag, Table, patch_flags
 from preflight.dialects.megatron.parse_faults import UNKNOWN_FLAG
 from preflight.dialects.megatron.parsing import Parsed, parse
 from preflight.dialects.megatron.planning import plan
+from preflight.dialects.megatron.run_inputs import Words, reads_own_file, shipped_with
 from preflight.dialects.megatron.sizes import tokenizer
 from preflight.dialects.megatron.targets import TARGETS, choose, old_runner, options_of
 from preflight.dialects.megatron.training_options import TRAINS_WITH, decided_by, keeps
-from preflight.dialects.megatron.words import Words, reads_own_file, shipped_with
 from preflight.loaders.document import Document, Word
 from preflight.run.arguments import REMOVE, Arguments
 from preflight.run.request import Request, Target, patch
@@ -199,7 +199,7 @@ def _parsed(
     wider = with_mentioned(found[0], unknown, checkout) if unknown else None
     found = read(wider) if wider is not None else found
     if surroundings.request.given:
-        from preflight.dialects.megatron.words import tell
+        from preflight.dialects.megatron.run_inputs import tell
 
         tell(surroundings.request.given, found[0], found[1], document.start)
     return found

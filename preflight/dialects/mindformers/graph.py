@@ -11,9 +11,9 @@ from preflight.dialects import Reading, Surroundings
 from preflight.dialects.mindformers import config_files, mcore
 from preflight.dialects.mindformers.config_files import Kind, choose_version, kind_of
 from preflight.dialects.mindformers.keys import decides, keeps
+from preflight.dialects.mindformers.layout import derive_layering, derive_parallel
 from preflight.dialects.mindformers.layout_edits import relayout
 from preflight.dialects.mindformers.namespace import Run, Typed, written
-from preflight.dialects.mindformers.parallel import derive_layering, derive_parallel
 from preflight.dialects.mindformers.plan import make_plan, switched_off
 from preflight.dialects.mindformers.recompute_reach import with_patterns
 from preflight.dialects.mindformers.release_tables import VERSIONS, Table, read_at, table

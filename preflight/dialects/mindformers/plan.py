@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from preflight.dialects.mindformers.layout import AUTOMATIC, Spread, full_layers, virtual
 from preflight.dialects.mindformers.namespace import TRAINING, Run
 from preflight.dialects.mindformers.network_shape import precision, whole
-from preflight.dialects.mindformers.parallel import AUTOMATIC, Spread, full_layers, virtual
 from preflight.loaders.document import Unknown
 from preflight.run.plan import Batch, Inference, Layout, Model, Optimizer, Plan, Precision, Recompute
 from preflight.run.request import Target

@@ -8,7 +8,7 @@ from preflight.loaders import is_script
 from preflight.loaders.bounds import MAX_PADDED
 from preflight.loaders.document import MARK, Document, Problem
 from preflight.loaders.shell.assignments import distinct
-from preflight.loaders.shell.commands import Commands
+from preflight.loaders.shell.command_effects import Commands
 from preflight.loaders.shell.faults import LOST, faults
 from preflight.loaders.shell.launch_faults import launch_faults, not_launched, own_exit, swallowed
 from preflight.loaders.shell.launches import Found, outside

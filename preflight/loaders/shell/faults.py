@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import islice
 
 from preflight.loaders.document import Problem
-from preflight.loaders.shell.commands import Commands
+from preflight.loaders.shell.command_effects import Commands
 from preflight.loaders.shell.launches import chains
 from preflight.loaders.shell.state import OPTION, Variable
 from preflight.loaders.shell.syntax import Tree, ancestors

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from preflight.loaders.document import Document, Launch, Problem, Word
-from preflight.loaders.shell.commands import Commands
+from preflight.loaders.shell.command_effects import Commands
 from preflight.loaders.shell.faults import (
     MOST_BROKEN,
     first_three,

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice, pairwise
 
 from preflight.loaders.document import Problem, Word
-from preflight.loaders.shell.commands import Commands
+from preflight.loaders.shell.command_effects import Commands
 from preflight.loaders.shell.faults import meant_variable, referenced
 from preflight.loaders.shell.launches import Found
 from preflight.loaders.shell.misread_tests import misread_test

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from preflight import schemas
 from preflight.program.checkout.callers import HIGHEST_RUNNER, Neighbours, folders_above
-from preflight.program.checkout.installs import declared, release_of_front_end
+from preflight.program.checkout.installed_releases import declared, release_of_front_end
 from preflight.program.checkout.packages import (
     MOST_FOLDERS,
     OTHER_READERS,

@@ -1,4 +1,4 @@
-"""Parallel sizes, and the layers of each stage."""
+"""How MindFormers distributes a run over ranks: parallel sizes, and the layers of each stage."""
 
 from __future__ import annotations
 

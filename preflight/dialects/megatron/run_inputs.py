@@ -1,4 +1,4 @@
-"""The words of a command, and the entry scripts that they start."""
+"""The inputs of a run: the words of a command, the entry script that they start, and values stated by the caller."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The addresses in the metadata of the installed distribution, and the pages installed with it."""
+"""The URLs of the documentation, the schemas and the project, from the metadata of the installed distribution, and the
+pages installed with it."""
 
 from __future__ import annotations
 
