@@ -224,9 +224,72 @@ MS_SWIFT.add(
     ),
 )
 
+LATE = "the run fails when its learning-rate schedule is created, after the model is loaded"
+SCHEDULER = "megatron/core/optimizer_param_scheduler.py"
+
+MS_SWIFT.add(
+    refuse(
+        "minimum-above-rate",
+        all_of(a.lr.is_set, a.min_lr > a.lr),
+        message="--min_lr {min_lr} is above --lr {lr}",
+        why=LATE,
+        upstream=f"{SCHEDULER}:151",
+        at=(a.min_lr, a.lr),
+    ),
+    refuse(
+        "warm-up-whole-run",
+        all_of(a.lr_warmup_fraction.is_set, a.lr_warmup_fraction >= 1),
+        message="--lr_warmup_fraction {lr_warmup_fraction} is a share of the run and must be below 1",
+        why=LATE,
+        upstream=f"{SCHEDULER}:160",
+        at=(a.lr_warmup_fraction,),
+        after=("megatron/warmup-over-decay",),
+    ),
+    refuse(
+        "adapter-options-without-adapters",
+        all_of(
+            a.tuner_type == "full",
+            ~a.adapters.given,
+            ~a.mcore_adapter.given,
+            any_of(a.lora_rank.given, a.lora_alpha.given, a.target_modules.given, a.lora_dropout.given),
+        ),
+        message="without --tuner_type lora all weights are trained, and the options of LoRA have no effect",
+        why="a full run needs many times the memory, and its learning rate is usually a tenth of that of LoRA",
+        upstream=f"{ARGUMENTS}:449",
+        severity=Severity.WARNING,
+        at=(a.lora_rank, a.target_modules, a.lora_alpha, a.lora_dropout),
+    ),
+    refuse(
+        "adapters-scaled-by-zero",
+        all_of(a.tuner_type != "full", a.lora_alpha == 0),
+        message="--lora_alpha 0 scales the output of the adapters by 0: the model does not change",
+        upstream="https://github.com/huggingface/peft/blob/v0.7.1/src/peft/tuners/lora/layer.py#scaling",
+        severity=Severity.WARNING,
+        at=(a.lora_alpha,),
+    ),
+)
+
 GRPO = a.rlhf_type == "grpo"
 
 MS_SWIFT.add(
+    refuse(
+        "clip-range-reversed",
+        all_of(GRPO, a.epsilon_high.is_set, a.epsilon_high < a.epsilon),
+        message="--epsilon_high {epsilon_high}, the upper end of the clipping range, is below --epsilon {epsilon}",
+        why="methods with two ends have a higher upper end, so that unlikely tokens can gain; a digit may be wrong",
+        upstream="swift/megatron/trainers/grpo_trainer.py:1053",
+        severity=Severity.WARNING,
+        at=(a.epsilon_high, a.epsilon),
+    ),
+    refuse(
+        "sampling-at-temperature-zero",
+        all_of(GRPO, a.temperature == 0),
+        message="at --temperature 0 all generations of a prompt are the same, and the trainer divides its logits by it",
+        why="groups of equal generations have no advantage, and log-probabilities are not a number",
+        upstream="swift/megatron/trainers/grpo_trainer.py:896",
+        severity=Severity.WARNING,
+        at=(a.temperature,),
+    ),
     refuse(
         "unsupported-in-grpo",
         all_of(GRPO, any_of(a.async_generate, a.sync_ref_model, a.num_iterations > 1)),

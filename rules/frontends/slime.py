@@ -11,6 +11,10 @@ SLIME = ConstraintSet("slime", why=DIES)
 a = Handles(megatron_names() | names("slime"))
 OPTIONS = "slime/utils/arguments.py"
 SAMPLES = a.rollout_batch_size * a.n_samples_per_prompt
+PLAIN_ROLLOUT = all_of(~a.debug_rollout_only, ~a.rollout_function_path.given, a.custom_generate_function_path.is_none)
+"""A function of the user's own may return any number of samples."""
+HIGH = 1e-4
+"""Ten times the highest learning rate of a published run on rollouts, 1e-5."""
 
 SLIME.add(
     refuse(
@@ -28,6 +32,64 @@ SLIME.add(
         shows={"made": SAMPLES // a.num_steps_per_rollout},
         at=(a.global_batch_size, a.num_steps_per_rollout),
         fixes=(drop(a.global_batch_size), put(a.global_batch_size, SAMPLES // a.num_steps_per_rollout)),
+    ),
+    refuse(
+        "batch-above-rollout",
+        all_of(PLAIN_ROLLOUT, a.num_steps_per_rollout.is_none, a.global_batch_size > SAMPLES),
+        message=(
+            "--global-batch-size is {global_batch_size}, but a rollout has only {samples} samples, "
+            "{rollout_batch_size} prompts x {n_samples_per_prompt} samples"
+        ),
+        why="the run is refused after the first rollout, which is too small for a step",
+        upstream="slime/utils/dp_schedule.py:136",
+        shows={"samples": SAMPLES},
+        at=(a.global_batch_size, a.rollout_batch_size, a.n_samples_per_prompt),
+        fixes=(put(a.global_batch_size, SAMPLES, offered=True),),
+    ),
+    refuse(
+        "samples-left-over",
+        all_of(
+            PLAIN_ROLLOUT,
+            a.num_steps_per_rollout.is_none,
+            a.global_batch_size < SAMPLES,
+            SAMPLES % a.global_batch_size != 0,
+        ),
+        message=(
+            "the {samples} samples of a rollout are not a multiple of --global-batch-size {global_batch_size}: "
+            "the last {left} are generated but not trained on"
+        ),
+        why="only whole batches are trained; the samples that remain are dropped without a message",
+        upstream="slime/utils/dp_schedule.py:135",
+        shows={"samples": SAMPLES, "left": SAMPLES % a.global_batch_size},
+        severity=Severity.WARNING,
+        at=(a.global_batch_size, a.rollout_batch_size, a.n_samples_per_prompt),
+    ),
+    refuse(
+        "sampling-at-temperature-zero",
+        all_of(PLAIN_ROLLOUT, a.rollout_temperature == 0),
+        message="at --rollout-temperature 0 all samples of a prompt are the same, and the actor divides its logits by it",
+        why="groups of equal samples have no advantage, and log-probabilities are not a number",
+        upstream="slime/backends/megatron_utils/loss.py:91",
+        severity=Severity.WARNING,
+        at=(a.rollout_temperature,),
+    ),
+    refuse(
+        "rate-of-pretraining",
+        all_of(PLAIN_ROLLOUT, a.lr >= HIGH, a.optimizer == "adam"),
+        message="--lr {lr} is a learning rate of pre-training: published runs on rollouts use about 1e-6",
+        why="the policy leaves the model that it started from within a few steps; the exponent may be wrong",
+        upstream="scripts/run-qwen3-30B-A3B.sh",
+        severity=Severity.WARNING,
+        at=(a.lr,),
+    ),
+    refuse(
+        "clip-range-reversed",
+        all_of(a.eps_clip_high.is_set, a.eps_clip_high < a.eps_clip),
+        message="--eps-clip-high {eps_clip_high}, the upper end of the clipping range, is below --eps-clip {eps_clip}",
+        why="methods with two ends have a higher upper end, so that unlikely tokens can gain; a digit may be wrong",
+        upstream="slime/utils/ppo_utils.py:134",
+        severity=Severity.WARNING,
+        at=(a.eps_clip_high, a.eps_clip),
     ),
     refuse(
         "dynamic-batch-limit",

@@ -4,7 +4,7 @@ from preflight.dialects.megatron import megatron_names
 from preflight.frontends.front_end import names
 from preflight.lint.constraint import ConstraintSet, divides, put, refuse
 from preflight.lint.expressions import Handles, all_of, any_of, nearest_divisor, other_divisor, two_divisors
-from preflight.source.finding import Safety
+from preflight.source.finding import Safety, Severity
 
 DIES = "the run is refused at start-up, after Ray has allocated its devices"
 VERL = ConstraintSet("verl", why=DIES)
@@ -74,6 +74,30 @@ VERL.add(
         upstream=f"{ACTOR}:229",
         at=(a.ppo_mini_batch_size, a.train_batch_size),
         fixes=(put(a.ppo_mini_batch_size, a.train_batch_size),),
+    ),
+    divides(
+        "train-batch-in-mini-batches",
+        a.ppo_mini_batch_size,
+        a.train_batch_size,
+        when=all_of(TRAINER, a.world_size.is_set, a.gen_batch_size.is_none),
+        message="a batch of {train_batch_size} prompts is not a multiple of the mini-batch {ppo_mini_batch_size}",
+        why=LATE,
+        upstream="verl/utils/tensordict_utils.py:588",
+        at=(a.ppo_mini_batch_size, a.train_batch_size),
+        after=("verl/mini-batch-above-train-batch", "verl/mini-batch-over-ranks"),
+        fixes=(
+            put(a.ppo_mini_batch_size, nearest_divisor(*MINI_BATCHES), offered=two_divisors(*MINI_BATCHES)),
+            put(a.ppo_mini_batch_size, other_divisor(*MINI_BATCHES), offered=True),
+        ),
+    ),
+    refuse(
+        "adapters-scaled-by-zero",
+        all_of(a.lora_rank > 0, a.lora_alpha == 0),
+        message="lora.alpha 0 scales the output of the adapters by 0: the model does not change",
+        why="every step is computed and paid for, but the policy stays as it was loaded",
+        upstream="verl/workers/config/megatron_peft.py",
+        severity=Severity.WARNING,
+        at=(a.lora_alpha,),
     ),
     refuse(
         "no-micro-batch",

@@ -36,7 +36,7 @@ MEGATRON.add(
         all_of(SAVES, a.save_interval.is_none),
         message="--save needs --save-interval, the number of iterations between checkpoints",
         at=(a.save,),
-        fixes=(put(a.save_interval, 1000),),
+        fixes=(put(a.save_interval, 1000, offered=~a.entry_is_known),),
         kind=Kind.ABSENCE,
     ),
     refuse(

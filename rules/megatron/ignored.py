@@ -1,6 +1,7 @@
 """Options that parse but have no effect, or that quietly cost memory, time or data."""
 
-from preflight.lint.constraint import ConstraintSet, drop, refuse
+from preflight.lint.constraint import ConstraintSet, drop, put, refuse
+from preflight.lint.expressions import where
 from preflight.rules.megatron.option_names import a, all_of, any_of
 from preflight.source.finding import Safety, Severity
 
@@ -107,7 +108,13 @@ MEGATRON.add(
         ),
         severity=Severity.NOTE,
         at=(a.lr_decay_iters, a.train_iters),
-        fixes=(drop(a.lr_decay_iters),),
+        fixes=(
+            put(
+                a.lr_decay_iters,
+                where(a.lr_decay_iters + a.lr_warmup_iters == a.train_iters, a.train_iters),
+                offered=True,
+            ),
+        ),
         after=("megatron/warmup-over-decay", "megatron/decay-far-too-early"),
     ),
     refuse(
@@ -126,7 +133,13 @@ MEGATRON.add(
         ),
         severity=Severity.NOTE,
         at=(a.lr_decay_samples, a.train_samples),
-        fixes=(drop(a.lr_decay_samples),),
+        fixes=(
+            put(
+                a.lr_decay_samples,
+                where(a.lr_decay_samples + a.lr_warmup_samples == a.train_samples, a.train_samples),
+                offered=True,
+            ),
+        ),
         after=("megatron/warmup-over-decay", "megatron/decay-far-too-early"),
     ),
     refuse(

@@ -71,18 +71,6 @@ MEGATRON.add(
         after=("megatron/uneven-pipeline",),
     ),
     refuse(
-        "sinks-outside-the-norm",
-        all_of(a.softmax_type == "learnable", TENSOR > 1),
-        message=(
-            "with tensor parallel {tensor_model_parallel_size}, learnable attention sinks are counted on one rank "
-            "only when gradients are clipped"
-        ),
-        why=f"a reported defect of this release, found by fuzzing: the norm is too small ({ISSUES}/issues/7452)",
-        severity=Severity.NOTE,
-        upstream=f"{ISSUES}/issues/7452#softmax-offset",
-        versions=">=0.13",
-    ),
-    refuse(
         "delta-net-norm-drifts",
         all_of(DELTA_NET, TENSOR > 1, ~a.sequence_parallel),
         message=(

@@ -118,6 +118,64 @@ def taken_for_resume(job: Job) -> Iterator[Finding | Unverified]:
     yield Finding(message, job.place(load), key=load.key)
 
 
+@rule(severity=Severity.WARNING, id="megatron/load-folder-misspelt", frameworks=("megatron",), reads=("load",))
+def load_folder_misspelt(job: Job) -> Iterator[Finding | Unverified]:
+    """The folder to load from differs by a letter from the folder to save to.
+
+    ## What it does
+    Compares the folders of `--load` and `--save`, and reports them if they differ in one part of the path, and there by
+    an added, missing or swapped letter, by case, or by separators. Digits and a letter at the end other than `s` are
+    taken as the names of different runs.
+
+    ## Why is this bad?
+    If nothing is found in the folder of `--load`, Megatron-LM prints a warning and trains from random weights: each
+    time the job is restarted, it begins again.
+
+    ## Example
+        --load /runs/llama/checkpoint --save /runs/llama/checkpoints
+
+    Use instead:
+
+        --load /runs/llama/checkpoints --save /runs/llama/checkpoints
+
+    ## References
+    Megatron-LM core_v0.16.0, megatron/training/checkpointing.py, _load_base_checkpoint: will not load any checkpoints
+    and will start from random
+    """
+    load, save = map(job.arguments.given, NAMES)
+    if load is None or save is None:
+        return
+    if isinstance(load.raw, Unknown) or isinstance(save.raw, Unknown):
+        yield Unverified(load.because or save.because)
+        return
+    one, other = (posixpath.normpath(str(value.raw)).split("/") for value in (load, save))
+    pairs = [pair for pair in zip(one, other, strict=False) if pair[0] != pair[1]]
+    if len(one) != len(other) or len(pairs) != 1 or not misspelt(*pairs[0]):
+        return
+    message = Message(
+        "--load {load} and --save {save} differ only in spelling: a restarted run does not find its checkpoints",
+        load=load.raw,
+        save=save.raw,
+    )
+    yield Finding(message, job.place(load), key=load.key)
+
+
+def misspelt(one: str, other: str) -> bool:
+    """Whether two names of folders are the same name, one of them with a slip."""
+    if [c for c in one if c.isdigit()] != [c for c in other if c.isdigit()]:
+        return False
+    plain = [name.lower().replace("-", "").replace("_", "") for name in (one, other)]
+    short, long = sorted(plain, key=len)
+    if len(short) < 4:
+        return False
+    if len(long) == len(short) + 1:
+        at = next((i for i, c in enumerate(short) if c != long[i]), len(short))
+        return short[at:] == long[at + 1 :] and (at < len(short) or long[-1] == "s")
+    off = [i for i, c in enumerate(short) if c != long[i]] if len(short) == len(long) else [0]
+    swapped = len(off) == 2 and off[1] == off[0] + 1 and short[off[0]] + short[off[1]] == long[off[1]] + long[off[0]]
+    return not off or swapped
+
+
 TRIAL = 100
 """A run with fewer iterations is a trial, which often saves nothing."""
 

@@ -46,10 +46,14 @@ MEGATRON.add(
             put(a.hidden_size, where(HIDDEN_IS_ODD, (a.hidden_size + WIDTHS // 2) // WIDTHS * WIDTHS), offered=True),
             put(
                 a.num_attention_heads,
-                where(~HIDDEN_IS_ODD, nearest_divisor(*OVER_HEADS)),
-                offered=any_of(two_divisors(*OVER_HEADS), NARROW, OWN_WIDTH),
+                where(all_of(~HIDDEN_IS_ODD, ~OWN_WIDTH), nearest_divisor(*OVER_HEADS)),
+                offered=any_of(two_divisors(*OVER_HEADS), NARROW),
             ),
-            put(a.num_attention_heads, where(~HIDDEN_IS_ODD, other_divisor(*OVER_HEADS)), offered=True),
+            put(
+                a.num_attention_heads,
+                where(all_of(~HIDDEN_IS_ODD, ~OWN_WIDTH), other_divisor(*OVER_HEADS)),
+                offered=True,
+            ),
             put(a.kv_channels, where(all_of(OWN_WIDTH, WIDTH > 181), 256), offered=True),
             put(a.kv_channels, where(all_of(OWN_WIDTH, WIDTH <= 181), 128), offered=True),
             put(a.kv_channels, where(all_of(~HIDDEN_IS_ODD, ~OWN_WIDTH, WIDTH % 8 == 0), WIDTH), offered=True),

@@ -58,6 +58,17 @@ MINDFORMERS.add(
         at=(warm, total),
     ),
     refuse(
+        "warmup-ratio-of-one",
+        all_of(
+            *(training, a["lr_schedule.type"].is_in(*DECAYING)),
+            *(a["lr_schedule.warmup_ratio"].given, a["lr_schedule.warmup_ratio"] == 1),
+        ),
+        message="warmup_ratio {lr_schedule.warmup_ratio} is the whole schedule: it ends within its warm-up",
+        why="the learning rate only grows and never decays along the schedule; the ratio may lack a digit",
+        severity=Severity.WARNING,
+        at=(a["lr_schedule.warmup_ratio"],),
+    ),
+    refuse(
         "grouped-rate-missing",
         all_of(
             *(training, a["grouped_lr_schedule.grouped"].is_set, a["grouped_lr_schedule.default"].is_none),

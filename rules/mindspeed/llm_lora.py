@@ -38,6 +38,14 @@ MINDSPEED_LLM.add(
         upstream="https://github.com/huggingface/peft/blob/v0.7.1/src/peft/tuners/lora/layer.py",
     ),
     refuse(
+        "lora-scaled-by-zero",
+        LORA & (a.lora_alpha == 0),
+        at=(a.lora_alpha,),
+        message="--lora-alpha 0 scales the output of the adapters by 0: the model does not change",
+        severity=Severity.WARNING,
+        upstream="https://github.com/huggingface/peft/blob/v0.7.1/src/peft/tuners/lora/layer.py#scaling",
+    ),
+    refuse(
         "lora-without-base",
         LORA & ~a.skip_train & a.load.is_none & a.lora_load.is_none,
         at=(a.lora_target_modules,),

@@ -158,7 +158,8 @@ def _mode(document: Document) -> str:
 def _partial(document: Document, words: Iterable[Word]) -> bool:
     """Whether a file is one part of a test: its name is not that of a whole config, and required keys are missing."""
     name = document.source.path.name if document.source.path is not None else ""
-    return name not in ("", "model_config.yaml", "model_config.yml") and not {word.text for word in words} >= WHOLE
+    part = not {word.text for word in words} >= WHOLE | {"--micro-batch-size"}
+    return part and name not in ("", "model_config.yaml", "model_config.yml")
 
 
 def has_sizes(words: Iterable[Word]) -> bool:

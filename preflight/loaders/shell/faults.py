@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
 
@@ -332,6 +332,9 @@ def _names(source: Source) -> frozenset[str]:
     return frozenset(_REFERENCE.findall(source.text))
 
 
+_LAUNCHER = frozenset(("nproc_per_node", "nnodes", "node_rank", "master_addr", "master_port", "rdzv_endpoint"))
+
+
 def _unused(tree: Tree, commands: Commands) -> Iterator[Problem]:
     if commands.state.foreign or "${!" in tree.source.text:
         return
@@ -352,8 +355,14 @@ def _unused(tree: Tree, commands: Commands) -> Iterator[Problem]:
             flags=first_three(flags),
         )
         yield Problem(
-            "unused-option-variable", message, variable.place, (), _passed(name, variable, tree), tuple(flags)
+            *("unused-option-variable", message, variable.place, ()),
+            *(None if of_launcher(flags) else _passed(name, variable, tree), tuple(flags)),
         )
+
+
+def of_launcher(flags: Iterable[str]) -> bool:
+    """Whether options are those of a launcher or of another program that starts processes: a script refuses them."""
+    return any(flag.lstrip("-").replace("-", "_") in _LAUNCHER for flag in flags)
 
 
 @lru_cache(maxsize=4)
