@@ -100,10 +100,9 @@ MEGATRON.add(
     ),
     refuse(
         "window-of-two-numbers",
-        all_of(a.window_size.is_set, a.window_size.length != 2, a.window_attn_skip_freq != 1),
-        message="--window-size has {given} numbers; it takes two, the tokens before and after a token, such as 127,0",
+        all_of(a.window_size.is_set, a.window_size.length < 2, a.window_attn_skip_freq != 1),
+        message="--window-size is one number; it takes two, the tokens before and after a token, such as 127,0",
         why="the sliding-window mask needs both numbers, so building the first layer fails",
-        shows={"given": a.window_size.length},
         upstream="megatron/core/transformer/utils.py:46",
         at=(a.window_size,),
     ),

@@ -19,7 +19,7 @@ BEYOND = 10
 """The longest interval in published files that are not trials, as a multiple of the length of the run."""
 NEVER = 1_000
 """An interval this many times as long as the run is written so that only the end is saved."""
-EARLY = 3
+EARLY = 5
 """A run this many times as long as its decay has lost a digit in the decay; for published runs the ratio is less than
 2."""
 EPSILON = (a.layernorm_epsilon, a.norm_epsilon)
@@ -161,7 +161,7 @@ MEGATRON.add(
                 ),
             ),
         ),
-        message="the learning rate is at its minimum after the first third of the run, or earlier",
+        message="the learning rate is at its minimum after the first fifth of the run, or earlier",
         why="the length of the decay may lack a digit: most of the run trains at the lowest learning rate",
         severity=Severity.WARNING,
         at=(a.lr_decay_iters, a.lr_decay_samples, a.train_iters, a.train_samples),
