@@ -113,3 +113,11 @@ def test_a_helper_that_resets_a_default_leaves_the_type(tmp_path: Path, call: st
 def test_a_helper_without_a_type_may_add_an_option(tmp_path: Path) -> None:
     added = {"slime/utils/arguments.py": f'{OWN}    add(parser, "--own-prompt")\n'}
     assert "unread-key" not in checked(tmp_path, SLIME.replace("{more}", "--own-prompt a"), **added)
+
+
+@pytest.mark.parametrize(("reads", "refused"), [("", True), (' or path.endswith(".json")', False)])
+def test_files_that_a_forks_own_code_reads_are_not_refused(tmp_path: Path, reads: str, refused: bool) -> None:
+    code = f'def read_file(path):\n    if path.endswith(".jsonl"){reads}:\n        return path\n'
+    files = {"slime/utils/arguments.py": OWN, "slime/utils/data.py": code}
+    found = checked(tmp_path, SLIME.replace("{more}", "--prompt-data a.json"), **files)
+    assert ("composition-refused" in found) is refused

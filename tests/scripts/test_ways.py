@@ -116,6 +116,10 @@ SCRIPTS = {
         "python pretrain_gpt.py --rank $OMPI_COMM_WORLD_RANK\n",
         [("python", "pretrain_gpt.py", ["--rank"], ["$OMPI_COMM_WORLD_RANK identifies a rank"])],
     ),
+    "python that is told its world behind a file that is not read": (
+        'source "$1"\nRANK=0 WORLD_SIZE=1 python pretrain_gpt.py --a 1\n',
+        [("python", "pretrain_gpt.py", ["--a", "1"], [1])],
+    ),
     "python where another file may say its world": (
         "source mpi_variables.sh\npython pretrain_gpt.py --a 1\n",
         [("python", "pretrain_gpt.py", ["--a", "1"], ["a file that is not read may set WORLD_SIZE"])],
