@@ -13,8 +13,8 @@ from preflight.frontends.option_commands import typed
 from preflight.frontends.option_refusals import of_options_code
 from preflight.frontends.own_release import of_options
 from preflight.frontends.published_network import complete
-from preflight.frontends.reading import read as reading
 from preflight.frontends.reading import package_of, with_own_options
+from preflight.frontends.reading import read as reading
 from preflight.loaders.document import Document
 from preflight.run.value import Value, unknown
 from preflight.source.pattern import lazy_pattern

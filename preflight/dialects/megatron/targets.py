@@ -55,13 +55,14 @@ LLM_SPEC = ("mindspeed_llm.", "modellink.")
 
 ANYBODYS = frozenset(
     (
-        "--add-eos-token --append-eod --cache-dir --chain-of-thought --dataset-dir --dataset-impl --datasets --dpo-beta"
-        " --evaluation-batch-size --gamma --greedy --help --history-turns --json-keys --keep-newlines --lora-alpha --lora-r"
-        " --lora-target-modules --map-keys --master-addr --master-port --max-batch-size --max-eval-samples --max-length"
-        " --max-new-tokens --max-samples --n-shared-experts --nnodes --no-shuffle --node-rank --nproc-per-node"
-        " --original-max-position-embeddings --output-prefix --pack --post-norm --prompt-type --ref-model --rope-theta"
-        " --sliding-window --sliding-window-size --split-sentences --stage --streaming --task --task-data-path"
-        " --temperature --tokenizer-name-or-path --top-k --top-p --use-kv-cache --use-wandb --workers"
+        "--add-eos-token --append-eod --cache-dir --chain-of-thought --dataset-dir --dataset-impl --datasets"
+        " --dpo-beta --evaluation-batch-size --gamma --greedy --help --history-turns --json-keys --keep-newlines"
+        " --lora-alpha --lora-r --lora-target-modules --map-keys --master-addr --master-port --max-batch-size"
+        " --max-eval-samples --max-length --max-new-tokens --max-samples --n-shared-experts --nnodes --no-shuffle"
+        " --node-rank --nproc-per-node --original-max-position-embeddings --output-prefix --pack --post-norm"
+        " --prompt-type --ref-model --rope-theta --sliding-window --sliding-window-size --split-sentences --stage"
+        " --streaming --task --task-data-path --temperature --tokenizer-name-or-path --top-k --top-p"
+        " --use-kv-cache --use-wandb --workers"
     ).split()
 )
 """MindSpeed-LLM options that third-party scripts for text generation, evaluation and fine-tuning also have."""

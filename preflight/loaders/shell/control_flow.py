@@ -171,13 +171,21 @@ def follow_if(follower: Follows, tree: Tree, node: Node) -> None:
         because = because or f"the condition {texts[:60]}"
     else:
         possible.append([])
-    for name in needed - follower.state.variables.keys():
+    for name in sorted(name for name in needed if _is_for_the_caller(follower.state.variables.get(name))):
         unknown = Piece(None, tree.span(node), exact=False, because=f"${name}")
         follower.state.put(name, Variable(((unknown,),), False, tree.span(node)))
     if len(possible) == 1:
         follower.block(tree, possible[0])
     else:
         follower.either(tree, possible, because, asked_for(texts))
+
+
+def _is_for_the_caller(variable: Variable | None) -> bool:
+    """Whether a script leaves a variable to its caller: it does not set it, or only to other variables, all empty."""
+    if variable is None:
+        return True
+    text, end = variable.place.source.text, variable.place.end
+    return text_of(variable.scalar) == "" and text[end : end + 3].lstrip("=\"'").startswith("$")
 
 
 def _guarded(tree: Tree, tests: list[Node], body: list[Node]) -> frozenset[str]:
