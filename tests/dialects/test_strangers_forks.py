@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from checkouts import INFO, PARSER, launch, severities, write
+from checkouts import INFO, PARSER, fork, launch, severities, write
 from test_frontends_in_checkouts import OWN, SLIME, checked
 
 import preflight
@@ -121,3 +121,20 @@ def test_files_that_a_forks_own_code_reads_are_not_refused(tmp_path: Path, reads
     files = {"slime/utils/arguments.py": OWN, "slime/utils/data.py": code}
     found = checked(tmp_path, SLIME.replace("{more}", "--prompt-data a.json"), **files)
     assert ("composition-refused" in found) is refused
+
+
+@pytest.mark.parametrize(
+    ("imported", "lies", "told"),
+    [
+        ("from fastmoe.megatron import add_moe_args as _add", "", False),
+        ("from fastmoe.megatron import add_moe_args as _add", "fastmoe/megatron.py", True),
+        ("from fastmoe.megatron import add_moe_args as _other", "", True),
+    ],
+)
+def test_a_package_elsewhere_may_add_options_to_a_forks_parser(
+    tmp_path: Path, imported: str, lies: str, told: bool
+) -> None:
+    parser = f"{imported}\n{PARSER}\ndef parse_args(parser):\n    parser = _add(parser)\n    return parser\n"
+    files = {"megatron/training/arguments.py": parser, **({lies: ""} if lies else {})}
+    found = fork(tmp_path, launch("--own-size 3 --moe-balance gshard"), **files)
+    assert ("unknown-flag" in severities(found)) is told
