@@ -138,3 +138,15 @@ def test_a_package_elsewhere_may_add_options_to_a_forks_parser(
     files = {"megatron/training/arguments.py": parser, **({lies: ""} if lies else {})}
     found = fork(tmp_path, launch("--own-size 3 --moe-balance gshard"), **files)
     assert ("unknown-flag" in severities(found)) is told
+
+
+@pytest.mark.parametrize("nodes", ["1", "${2:-4}"])
+def test_what_a_fork_does_not_refuse_is_a_note_for_a_default_number_of_nodes_too(tmp_path: Path, nodes: str) -> None:
+    script = launch("--checkpoint-activations --distribute-checkpointed-activations")
+    script = script.replace("torchrun", f"NNODES={nodes}\ntorchrun --nnodes $NNODES")
+    added = PARSER.replace(
+        "    return parser",
+        '    group.add_argument("--checkpoint-activations", action="store_true")\n    return parser',
+    )
+    found = severities(fork(tmp_path, script, **{"megatron/training/arguments.py": added}))
+    assert found["megatron/old-checkpoint-activations"] is Severity.NOTE
