@@ -158,6 +158,8 @@ def differs_from_published(job: Job) -> Iterator[Finding | Unverified]:
     if not isinstance(names, tuple):
         return
     document = job.documents[0]
+    if _is_from_config(document):
+        return
     model = published(names) or of_file(document.source.name.rpartition("/")[2]) or of_file(_log(document))
     if model is None:
         return
@@ -187,6 +189,15 @@ def differs_from_published(job: Job) -> Iterator[Finding | Unverified]:
         ),
         span=job.place(value),
     )
+
+
+_FROM_CONFIG = re.compile(r"--(?:[a-z]{1,20}-){0,3}(?:bridge|from-hf|hf-model)(?:-[a-z]{1,20}){0,4}")
+
+
+def _is_from_config(document: Document) -> bool:
+    """Whether an option of a fork builds the network from the model's own config."""
+    words = document.launch.words if document.launch is not None else ()
+    return any(_FROM_CONFIG.fullmatch((word.text or "").partition("=")[0]) is not None for word in words)
 
 
 _LAUNCH = 20_000

@@ -16,6 +16,7 @@ from preflight.frontends.front_end import FrontEnd, unread
 from preflight.frontends.nemo_rl_code import of_own_code, of_registries, of_sizes
 from preflight.frontends.nemo_rl_faults import (
     defines,
+    loads_itself,
     of_choices,
     of_interpolations,
     of_parents,
@@ -267,11 +268,16 @@ RELEASES = contracts("nemo-rl")
 """Releases with a described contract."""
 
 
+def _algorithm(config: Composed, release: str) -> str:
+    """The section of an algorithm in a config; "" if it has none, as the shared part of several configs."""
+    known = schemas.read(f"{FOLDER}/nemo-rl-{release}")["masters"]
+    return next((one for one in known if not config.at(one).absent and config.at(one).node is not None), "")
+
+
 def of_fields(config: Composed, release: str, place: Span, *, sure: bool) -> list[Problem]:
     """Values with types that the program refuses, as it checks since 0.7, and keys that it never reads. sure: the
     release is known."""
-    known = schemas.read(f"{FOLDER}/nemo-rl-{release}")
-    name = next((one for one in known["masters"] if not config.at(one).absent and config.at(one).node is not None), "")
+    known, name = schemas.read(f"{FOLDER}/nemo-rl-{release}"), _algorithm(config, release)
     if not name:
         return []
     fields, master = (
@@ -327,11 +333,14 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
     )
     made.parsed.faults += of_sizes(config)
     made.parsed.faults += of_registries(
-        config, release, wanted is not None, lambda name: mentions(NEMO_RL, name, document, surroundings)
+        config,
+        release,
+        wanted is not None,
+        lambda name: mentions(NEMO_RL, name, document, surroundings) or loads_itself(document, surroundings),
     )
     made.parsed.faults += list(of_own_code(config, release, wanted, document.source, made.parsed.faults))
     made.parsed.faults += of_parents(found.documents, found.missing)
-    if not config.open:
+    if not config.open and _algorithm(config, release):
         made.parsed.faults += of_interpolations(config)
     made.parsed.faults = list(without_own_keys(made.parsed.faults, document, surroundings))
     front_end = exempting(document, NEMO_RL)

@@ -128,17 +128,26 @@ def defines(name: str, document: Document, surroundings: Surroundings) -> bool:
     return any(one in text for text in _own_scripts(document, surroundings) for one in quoted)
 
 
+_LOADERS = ("response_data", "preference_data", "setup_data", "nemo_rl.data")
+
+
+def loads_itself(document: Document, surroundings: Surroundings) -> bool:
+    """Whether scripts in the folder of a config start the run, and none of them loads data with NeMo RL."""
+    texts = list(_own_scripts(document, surroundings))
+    return bool(texts) and not any(one in text for text in texts for one in _LOADERS)
+
+
 def without_own_keys(faults: Sequence[Problem], document: Document, surroundings: Surroundings) -> Iterator[Problem]:
-    """The faults, without those for keys that a script in the folder of the config, or the program in the checkout,
-    names."""
+    """The faults, without those for keys that a script in the folder of the config names, or the program in the
+    checkout; without the program, any code of the repository."""
     path, texts = document.source.path, list[str | None]()
     if path is not None and surroundings.around is not None and any(fault.kind == UNREAD for fault in faults):
         files = Files(os.path.dirname(os.path.abspath(path)))
         scripts = [entry.name for entry in listed(files.root) if entry.name.endswith(".py")][:MOST_SCRIPTS]
         texts = [files.text(script) for script in scripts]
-        if (checkout := surroundings.checkout(document)) is not None:
-            own = islice(checkout.files.names(PACKAGE), MOST_MODULES)
-            texts += [checkout.files.text(name) for name in own]
+        top = Files(checkout_root(path))
+        own = islice(top.names(PACKAGE if os.path.isdir(os.path.join(top.root, PACKAGE)) else ""), MOST_MODULES)
+        texts += [top.text(name) for name in own]
     named = frozenset(name for text in texts if text is not None for name in _NAMED.findall(text))
     yield from (fault for fault in faults if fault.kind != UNREAD or fault.span.text not in named)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 
 from preflight import schemas
@@ -24,6 +24,9 @@ SLIP = 0.75
 """The similarity from which a name is a misspelling of another one."""
 ENTRY = "entry"
 """The name under which conditions read the script of a launch."""
+
+
+Says = Callable[[str, str], bool]
 
 
 class Beside(NamedTuple):
@@ -124,10 +127,10 @@ READS = (".jsonl", ".parquet")
 """slime/utils/data.py, read_file."""
 
 
-def of_values(options: Options) -> Iterator[Problem]:
+def of_values(options: Options, says: Says | None) -> Iterator[Problem]:
     """Values that the front end looks up in its own names or endings."""
     if options.front_end.name == "slime":
-        yield from _of_slime(options)
+        yield from _of_slime(options, says)
     elif options.at("rlhf_type").value == "grpo":
         rewards = () if options.at("external_plugins").value else REWARDS
         for name, known in (("loss_type", LOSSES), ("reward_funcs", rewards)):
@@ -141,11 +144,12 @@ def of_values(options: Options) -> Iterator[Problem]:
                     yield Problem(REFUSED, message, found.node.span)
 
 
-def _of_slime(options: Options) -> Iterator[Problem]:
+def _of_slime(options: Options, says: Says | None) -> Iterator[Problem]:
     data = options.at("prompt_data")
     name = str(data.value).partition("@[")[0].rpartition("/")[2]
     own = any(one in options.parsed.written for one in ("data_source_path", "rollout_function_path"))
-    if isinstance(data.value, str) and data.node is not None and "." in name and not own and not name.endswith(READS):
+    read = own or name.endswith(READS) or (says is not None and says("utils/data.py", os.path.splitext(name)[1]))
+    if isinstance(data.value, str) and data.node is not None and "." in name and not read:
         message = Message("slime reads prompts from {formats:and} files, not from {name:.80}", formats=READS, name=name)
         yield Problem(REFUSED, message, data.node.span)
     reference, switch, penalty = (options.at(one) for one in ("ref_load", "use_kl_loss", "kl_coef"))
@@ -157,14 +161,17 @@ def _of_slime(options: Options) -> Iterator[Problem]:
         yield Problem(REFUSED, message, needed.node.span)
 
 
-def of_options_code(front_end: FrontEnd, parsed: Parsed, document: Document) -> Iterator[Problem]:
-    """The refusals of a run's options by the code of its front end."""
+def of_options_code(
+    front_end: FrontEnd, parsed: Parsed, document: Document, says: Says | None = None
+) -> Iterator[Problem]:
+    """The refusals of a run's options by the code of its front end. says: whether a file of the program in the checkout
+    has a name in quotes. A release older than the described ones may have other options for what is not given."""
     known = rows(front_end.name, front_end.release)
     words = document.launch.words if document.launch is not None else ()
     by_file = any((word.text or "").partition("=")[0] == "--config" for word in words)
     common = {identity(row) for row, everywhere in known if everywhere}
     options = Options(front_end, parsed, document)
-    yield from of_values(options)
+    yield from of_values(options, says)
     yield from of_code(
         [row for row, _ in known],
         options,
@@ -173,5 +180,5 @@ def of_options_code(front_end: FrontEnd, parsed: Parsed, document: Document) -> 
         first=document.source,
         sure=lambda row, typed: front_end.stated or identity(row) in common,
         known=parsed.faults,
-        otherwise=document.launch.entry.span if document.launch is not None and not by_file else None,
+        otherwise=None if document.launch is None or by_file or front_end.older else document.launch.entry.span,
     )

@@ -13,8 +13,8 @@ from preflight.frontends.option_commands import typed
 from preflight.frontends.option_refusals import of_options_code
 from preflight.frontends.own_release import of_options
 from preflight.frontends.published_network import complete
+from preflight.frontends.reading import package_of, with_own_options
 from preflight.frontends.reading import read as reading
-from preflight.frontends.reading import with_own_options
 from preflight.loaders.document import Document
 from preflight.run.value import Value, unknown
 from preflight.source.pattern import lazy_pattern
@@ -124,13 +124,15 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
     front_end = of_options(SLIME, document, surroundings)
     front_end = with_own_options(front_end, document, surroundings)
     found = typed(front_end, document, surroundings)
+    package = package_of(front_end, document, surroundings)
+    says = package.says if package is not None else None
     only = found.parsed.written.get("debug_rollout_only")
     if (only is not None and only.raw is not False) or _by_fsdp(document):
         front_end = front_end._replace(apart=("megatron/",))
-        found.parsed.faults += () if _by_fsdp(document) else of_options_code(front_end, found.parsed, document)
+        found.parsed.faults += () if _by_fsdp(document) else of_options_code(front_end, found.parsed, document, says)
     elif _another_trains(document):
         front_end = front_end._replace(apart=("megatron/",))
         found.parsed.faults = [fault for fault in found.parsed.faults if fault.kind not in (UNKNOWN_FLAG, UNREAD)]
     else:
-        found.parsed.faults += of_options_code(front_end, found.parsed, document)
+        found.parsed.faults += of_options_code(front_end, found.parsed, document, says)
     return reading(front_end, document, surroundings, found)

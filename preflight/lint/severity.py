@@ -173,7 +173,8 @@ def _of_a_checkout(job: Job) -> Doubt | None:
         if finding.kind.of_release and certainty.sets.intersection(_arguments(finding)):
             return None
         of_release = finding.kind.of_release or (certainty.lying != "" and finding.kind is Kind.GENERAL)
-        if finding.severity is Severity.ERROR and of_release and has(finding.rule) is False:
+        refused = finding.severity is Severity.ERROR or bool(finding.lowered)
+        if refused and of_release and has(finding.rule) is False:
             files = (finding.rule, (finding.upstream or "").partition(":")[0])
             here = certainty.patched or any(map(certainty.lies_here, files))
             told = lowered(own, because) if here else _unfixed(noted(own, because))

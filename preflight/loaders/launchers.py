@@ -422,11 +422,18 @@ def behind_script(taken: Taken, words: Sequence[Word]) -> list[Word] | None:
     return [*before, *words[at + 1 :]]
 
 
+def _a_task_a_rank(launch: Launch) -> bool:
+    """Whether the exported WORLD_SIZE is the number of tasks, which are several a node."""
+    size, nodes = launch.environment.get("WORLD_SIZE"), launch.nodes.value if launch.nodes is not None else None
+    tasks = next((one.value for one in launch.world if isinstance(one.value, int)), 0)
+    return size is not None and size.text == str(tasks) and isinstance(nodes, int) and tasks > nodes
+
+
 def started_by(taken: Taken, script: Word) -> Taken:
     """The launch in the arguments of a script: the number of processes is unknown, unless a launcher after the script
-    states it."""
+    states it, or the job has a task for each rank of the WORLD_SIZE that it exports."""
     launch = taken.launch
-    if launch.launcher not in ("", "python", *taken.fronts):
+    if launch.launcher not in ("", "python", *taken.fronts) or _a_task_a_rank(launch):
         return taken
     name = script.text or script.because
     world = (Count(Unknown(f"{name} may start several"), script.span, name),)

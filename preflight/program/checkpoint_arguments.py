@@ -8,6 +8,7 @@ from preflight.program.engine import Journal
 from preflight.program.facts import FILES
 from preflight.program.interpreter import Interpreter
 from preflight.program.values import Exhausted, Function, Raised, Unknown, Value
+from preflight.source.pattern import lazy_pattern
 
 CHECKPOINTING = ("megatron.training.checkpointing", "megatron.checkpointing")
 EARLIER = "pretrained_checkpoint"
@@ -16,6 +17,31 @@ OF_NETWORK = "mm_model"
 """An argument with a file that sets the same arguments."""
 CHECKPOINT = "checkpoint"
 """The stage in which arguments come from a checkpoint."""
+
+
+INITIALIZE = ("megatron.training.initialize", "megatron.initialize")
+_SET = lazy_pattern(r"[ \t]{1,40}args\.(\w{1,80})[ \t]*=(?!=)")
+_GUARDED = lazy_pattern(r"[ \t]{1,40}if args\.(\w{1,80}):")
+
+
+def lose_set_between(run: Interpreter, args: Value) -> None:
+    """Forget the arguments that a fork sets between parsing and checking them, such as the sizes of the model's own
+    config: its code may read files."""
+    names = run.names_of(args)
+    found_in = (found for one in INITIALIZE if (found := run.sources.find(one)) is not None)
+    text = next((run.sources.text(found.path) or "" for found in found_in), "")
+    _, parsed, rest = text.partition("= parse_args(")
+    between, checked, _ = rest.partition("validate_args(")
+    if names is None or not parsed or not checked:
+        return
+    guard = ""
+    for line in between.split("\n")[1:]:
+        if line.strip() and len(line) - len(line.lstrip()) == 4:
+            test = _GUARDED.match(line)
+            guard = test[1] if test is not None else ""
+        one = _SET.match(line)
+        if one is not None and (not guard or names.get(guard) not in (None, False)):
+            run.put(names, one[1], Unknown((FILES,)))
 
 
 def take_from_checkpoint(run: Interpreter, args: Value, find: Callable[[str, str], Value]) -> bool:

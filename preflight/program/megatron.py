@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 
 from preflight.program.calls import Hook
-from preflight.program.checkpoint_arguments import CHECKPOINT, take_from_checkpoint
+from preflight.program.checkpoint_arguments import CHECKPOINT, lose_set_between, take_from_checkpoint
 from preflight.program.facts import SIZE
 from preflight.program.interpreter import Interpreter
 from preflight.program.options import ParserError
@@ -111,6 +111,7 @@ class Megatron:
         defaults = stated if isinstance(stated, dict) else dict(DEFAULTS)
         if self.checkpoint and take_from_checkpoint(self.run, self._args, self.function):
             self._reached(CHECKPOINT, None)
+        lose_set_between(self.run, self._args)
         self.call(self.module, "validate_args", [self._args, defaults])
         self._publish()
         if self.run.sources.find(CONFIGURATION) is not None or self.function(self.module, BUILDS) is not MISSING:

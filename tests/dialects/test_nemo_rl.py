@@ -355,6 +355,38 @@ def test_an_estimator_that_a_script_beside_the_config_installs_is_a_choice(
     assert ("composition-refused" in said(report(tmp_path, NAMED))) is told
 
 
+OWN_KEY = (
+    "grpo: {num_prompts_per_step: 32, max_rollout_turn: 3}\ndata: {train: {dataset_name: nvidia/OpenMathInstruct-2}}\n"
+)
+LOADS = "from nemo_rl.data.utils import setup_response_data\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        ({}, {"unread-key", "composition-refused"}),
+        ({"recipes/run.py": LOADS}, {"unread-key", "composition-refused"}),
+        ({"recipes/run.py": "import runpy\n"}, {"unread-key"}),
+        ({"recipes/run.py": LOADS, "common/agent.py": 'turns = cfg["max_rollout_turn"]\n'}, {"composition-refused"}),
+    ],
+)
+def test_keys_and_data_of_a_repositorys_own_runner_are_its_own(
+    tmp_path: Path, files: dict[str, str], told: set[str]
+) -> None:
+    for name, content in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(content, encoding="utf-8")
+    assert said(report(tmp_path, OWN_KEY)).keys() & {"unread-key", "composition-refused"} == told
+
+
+@pytest.mark.parametrize(("algorithm", "told"), [("", False), ("sft: {max_num_steps: 9}\n", True)])
+def test_a_part_that_configs_share_may_refer_to_what_they_have(tmp_path: Path, algorithm: str, told: bool) -> None:
+    part = tmp_path / "part.yaml"
+    policy = "policy: {model_name: a, megatron_cfg: {enabled: true}, train_micro_batch_size: '${policy.lost}'}\n"
+    part.write_text(policy + algorithm, encoding="utf-8")
+    assert ("composition-refused" in said(preflight.check([str(part)]))) is told
+
+
 TAKEN = "policy: {generation: {colocated: {enabled: false, resources: {gpus_per_node: 1, num_nodes: 1}}}}\n"
 ONE = BASE.replace("gpus_per_node: 8\n  num_nodes", "gpus_per_node: 1\n  num_nodes")
 

@@ -90,6 +90,7 @@ def test_a_script_that_is_given_a_command_to_record_is_no_run(tmp_path: Path, wo
         ("--spec mindspeed_llm.tasks.models.spec.qwen3_spec layer_spec", "", "mindspeed-llm"),
         ("--norm-topk-prob", "cd /data/third_party/mindspeed-llm-26.0.0\n", "mindspeed-llm"),
         ("", "cd /data/third_party/mindspeed-llm-26.0.0\n", "megatron"),
+        ("--scale-emb 12 --loss-type dpo --r1 1", "", "megatron"),
         ("--norm-topk-prob", "# as in https://gitee.com/ascend/MindSpeed-LLM\n", "mindspeed-llm"),
         ("--spec mine.spec layer_spec", "", "megatron"),
     ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from checkouts import INFO, PARSER, launch, severities, write
+from checkouts import INFO, PARSER, fork, launch, severities, write
 from test_frontends_in_checkouts import OWN, SLIME, checked
 
 import preflight
@@ -113,3 +113,40 @@ def test_a_helper_that_resets_a_default_leaves_the_type(tmp_path: Path, call: st
 def test_a_helper_without_a_type_may_add_an_option(tmp_path: Path) -> None:
     added = {"slime/utils/arguments.py": f'{OWN}    add(parser, "--own-prompt")\n'}
     assert "unread-key" not in checked(tmp_path, SLIME.replace("{more}", "--own-prompt a"), **added)
+
+
+@pytest.mark.parametrize(("reads", "refused"), [("", True), (' or path.endswith(".json")', False)])
+def test_files_that_a_forks_own_code_reads_are_not_refused(tmp_path: Path, reads: str, refused: bool) -> None:
+    code = f'def read_file(path):\n    if path.endswith(".jsonl"){reads}:\n        return path\n'
+    files = {"slime/utils/arguments.py": OWN, "slime/utils/data.py": code}
+    found = checked(tmp_path, SLIME.replace("{more}", "--prompt-data a.json"), **files)
+    assert ("composition-refused" in found) is refused
+
+
+@pytest.mark.parametrize(
+    ("imported", "lies", "told"),
+    [
+        ("from fastmoe.megatron import add_moe_args as _add", "", False),
+        ("from fastmoe.megatron import add_moe_args as _add", "fastmoe/megatron.py", True),
+        ("from fastmoe.megatron import add_moe_args as _other", "", True),
+    ],
+)
+def test_a_package_elsewhere_may_add_options_to_a_forks_parser(
+    tmp_path: Path, imported: str, lies: str, told: bool
+) -> None:
+    parser = f"{imported}\n{PARSER}\ndef parse_args(parser):\n    parser = _add(parser)\n    return parser\n"
+    files = {"megatron/training/arguments.py": parser, **({lies: ""} if lies else {})}
+    found = fork(tmp_path, launch("--own-size 3 --moe-balance gshard"), **files)
+    assert ("unknown-flag" in severities(found)) is told
+
+
+@pytest.mark.parametrize("nodes", ["1", "${2:-4}"])
+def test_what_a_fork_does_not_refuse_is_a_note_for_a_default_number_of_nodes_too(tmp_path: Path, nodes: str) -> None:
+    script = launch("--checkpoint-activations --distribute-checkpointed-activations")
+    script = script.replace("torchrun", f"NNODES={nodes}\ntorchrun --nnodes $NNODES")
+    added = PARSER.replace(
+        "    return parser",
+        '    group.add_argument("--checkpoint-activations", action="store_true")\n    return parser',
+    )
+    found = severities(fork(tmp_path, script, **{"megatron/training/arguments.py": added}))
+    assert found["megatron/old-checkpoint-activations"] is Severity.NOTE

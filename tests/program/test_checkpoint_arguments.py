@@ -123,3 +123,23 @@ def test_what_cannot_be_read_changes_nothing(checkpointing: str, tmp_path: Path)
     verdict = asked(tree(tmp_path, checkpointing), f"{BOTH} --width 200")
     assert [one.message for one in verdict.refusals if one.certain] == ["too wide: 200"]
     assert "checkpoint" not in verdict.stages
+
+
+INITIALIZE = """
+def initialize_megatron(extra_args_provider=None, args_defaults={}):
+    args = parse_args(extra_args_provider)
+
+    if args.fast:
+        from transformers import AutoConfig
+        config = AutoConfig.from_pretrained(args.name)
+        args.heads = config.num_attention_heads
+
+    validate_args(args, args_defaults)
+"""
+
+
+@pytest.mark.parametrize(("words", "refused"), [("", "no heads"), ("--fast --name a", ""), ("--heads 2", "")])
+def test_what_a_fork_sets_before_its_checks_is_unknown(tmp_path: Path, words: str, refused: str) -> None:
+    root = write_tree(tmp_path, VALIDATE, parser=PARSER, files={"megatron/training/initialize.py": INITIALIZE})
+    told = [one.message for one in asked(root, words).refusals if one.certain]
+    assert told == ([refused] if refused else [])

@@ -116,6 +116,22 @@ SCRIPTS = {
         "python pretrain_gpt.py --rank $OMPI_COMM_WORLD_RANK\n",
         [("python", "pretrain_gpt.py", ["--rank"], ["$OMPI_COMM_WORLD_RANK identifies a rank"])],
     ),
+    "python that is told its world behind a file that is not read": (
+        'source "$1"\nRANK=0 WORLD_SIZE=1 python pretrain_gpt.py --a 1\n',
+        [("python", "pretrain_gpt.py", ["--a", "1"], [1])],
+    ),
+    "comparisons by a single = are joined as bash joins them": (
+        'T=C; U=\nif [[ "$T" = A || "$T" = B || "$T" = D ]]; then A=1; else A=2; fi\n'
+        'if [[ "$T" = A || "$T" = C && "$U" != x ]]; then B=1; else B=2; fi\n'
+        'if [ "$T" = A -o "$T" = C -a "$U" = "" ]; then C=1; else C=2; fi\n'
+        'if [[ ("$T" = A || "$T" = C) && "$U" = x ]]; then D=1; else D=2; fi\n'
+        "torchrun --nproc_per_node 8 pretrain_gpt.py $A $B $C $D\n",
+        [("torchrun", "pretrain_gpt.py", ["2", "1", "1", "2"], [8])],
+    ),
+    "a value for an array is its first element": (
+        'N=(64 128)\nfor i in "${!N[@]}"; do\n  N=${N[$i]}\n  torchrun --nproc_per_node 8 pretrain_gpt.py $N\ndone\n',
+        [("torchrun", "pretrain_gpt.py", ["64"], [8]), ("torchrun", "pretrain_gpt.py", ["128"], [8])],
+    ),
     "python where another file may say its world": (
         "source mpi_variables.sh\npython pretrain_gpt.py --a 1\n",
         [("python", "pretrain_gpt.py", ["--a", "1"], ["a file that is not read may set WORLD_SIZE"])],

@@ -18,6 +18,9 @@ WRAPPED = {
     (f'CMD="pretrain_gpt.py {OPTIONS}"\nsrun -N2 --ntasks-per-node=8 singularity exec '
         '--nv -B /x:/y "$IMAGE" ./launch.sh $CMD\n'): ["./launch.sh may start several"],
     f"srun ./wrap.sh python pretrain_gpt.py {OPTIONS}\n": ["./wrap.sh may start several"],
+    f"export WORLD_SIZE=16\nsrun -N 2 --ntasks-per-node=8 $M/launch.sh pretrain_gpt.py {OPTIONS}\n": [16],
+    f"export WORLD_SIZE=2\nsrun -N 2 --ntasks-per-node=1 ./launch.sh pretrain_gpt.py {OPTIONS}\n":
+        ["./launch.sh may start several"],
     f"bash wrap.sh {LAUNCH}\n": [8],
     ('srun -N 2 --gpus-per-node 8 apptainer exec --nv a.sif bash -c "cd /x; torchrun --nnodes 2 '
         f'--nproc_per_node 8 pretrain_gpt.py {OPTIONS}"\n'): [16, 16],

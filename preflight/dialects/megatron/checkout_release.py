@@ -287,8 +287,11 @@ def _options_beneath(checkout: Checkout, target: Target) -> Iterator[OwnOption]:
 
 
 def with_mentioned(table: Table, unknown: Iterable[str], checkout: Checkout | None) -> Table | None:
-    """The table extended by options that code of the checkout names, with unknown values; None if it names none."""
-    mentioned = [option for option in unknown if checkout is not None and option in checkout.mentioned]
+    """The table extended by options that code of the checkout names, with unknown values; None if it names none. If a
+    package elsewhere adds options to its parser, any option may be one of those."""
+    package = checkout.package(PLAIN) if checkout is not None else None
+    opened = package is not None and package.opened
+    mentioned = [option for option in unknown if checkout is not None and (opened or option in checkout.mentioned)]
     flags = [Flag(option, option[2:].replace("-", "_"), "str", None, "*") for option in mentioned]
     return table.with_flags(flags) if flags else None
 

@@ -55,13 +55,14 @@ LLM_SPEC = ("mindspeed_llm.", "modellink.")
 
 ANYBODYS = frozenset(
     (
-        "--add-eos-token --append-eod --cache-dir --chain-of-thought --dataset-dir --dataset-impl --datasets --dpo-beta"
-        " --evaluation-batch-size --greedy --help --history-turns --json-keys --keep-newlines --lora-alpha --lora-r"
-        " --lora-target-modules --map-keys --master-addr --master-port --max-batch-size --max-eval-samples --max-length"
-        " --max-new-tokens --max-samples --n-shared-experts --nnodes --no-shuffle --node-rank --nproc-per-node"
-        " --original-max-position-embeddings --output-prefix --pack --post-norm --prompt-type --ref-model --rope-theta"
-        " --sliding-window --sliding-window-size --split-sentences --stage --streaming --task --task-data-path"
-        " --temperature --tokenizer-name-or-path --top-k --top-p --use-kv-cache --use-wandb --workers"
+        "--add-eos-token --append-eod --cache-dir --chain-of-thought --dataset-dir --dataset-impl --datasets"
+        " --dpo-beta --evaluation-batch-size --gamma --greedy --help --history-turns --json-keys --keep-newlines"
+        " --lora-alpha --lora-r --lora-target-modules --map-keys --master-addr --master-port --max-batch-size"
+        " --max-eval-samples --max-length --max-new-tokens --max-samples --n-shared-experts --nnodes --no-shuffle"
+        " --node-rank --nproc-per-node --original-max-position-embeddings --output-prefix --pack --post-norm"
+        " --prompt-type --ref-model --rope-theta --sliding-window --sliding-window-size --split-sentences --stage"
+        " --streaming --task --task-data-path --temperature --tokenizer-name-or-path --top-k --top-p"
+        " --use-kv-cache --use-wandb --workers"
     ).split()
 )
 """MindSpeed-LLM options that third-party scripts for text generation, evaluation and fine-tuning also have."""
@@ -114,10 +115,10 @@ def _superseded(target: Target) -> bool:
 
 def _unasked(typed: Mapping[str, str | None], framework: str, entry: str, text: str) -> Iterator[Target]:
     """The newest release of each framework that has the options; frameworks built on Megatron-LM only with evidence for
-    them."""
+    them: another program may share a name or two with them."""
     plain = framework in ("", "megatron")
     tells = _brought if entry in ENTRIES else is_telling
-    on_top = not plain or any(map(tells, typed)) or _for_ascend(text)
+    on_top = not plain or _for_ascend(text) or sum(map(tells, typed)) > sum(map(_nobodys, typed))
     for name in ("megatron", "mindspeed-llm", "mindspeed"):
         if framework in ("", name) and (name == "megatron" or on_top):
             possible = releases_that_take(name, typed.items())
@@ -131,6 +132,11 @@ def is_telling(option: str) -> bool:
     """Whether an option belongs to MindSpeed or MindSpeed-LLM, to no release of Megatron-LM, and probably to no other
     program."""
     return option not in ANYBODYS and _brought(option)
+
+
+def _nobodys(option: str) -> bool:
+    """Whether no release of any framework has an option."""
+    return option not in ANYBODYS and not any(releases_with(name, option) for name in ("megatron", *BUILT_ON_MEGATRON))
 
 
 def _brought(option: str) -> bool:

@@ -177,6 +177,9 @@ def assign(expander: Expander, tree: Tree, node: Node, exported: bool = False) -
         if appends and old is not None and old.array:
             expander.state.put(name, old._replace(items=(old.scalar + made, *old.items[1:])))
             return
+        if not appends and old is not None and old.array and len(old.items) > 1 and not old.keys:
+            expander.state.put(name, old._replace(items=(bounded(made), *old.items[1:]), place=place))
+            return  # without an index it sets the first element
         before_value = (old.scalar if old is not None else expander.unset(name, place)) if appends else ()
         others = _others(expander, tree, value, old.others if appends and old is not None else (), made)
         expander.state.put(

@@ -106,16 +106,39 @@ def _unary(expander: Expander, tree: Tree, node: Node, depth: int) -> bool | Non
     return None if text is None else (not text) == (sign == "-z")
 
 
+_DECIDES = ((("||", "-o"), True), (("&&", "-a"), False))
+"""The operators between comparisons, the weakest first, each with the outcome of one side that decides."""
+
+
 def _binary(expander: Expander, tree: Tree, node: Node, depth: int) -> bool | None:
-    if len(node.children) != 3:
-        return None
-    left, sign, right = node.children[0], tree.text(node.children[1]).strip(), node.children[2]
-    if sign in ("&&", "||", "-a", "-o"):
-        one, other = test(expander, tree, left, depth + 1), test(expander, tree, right, depth + 1)
-        decisive = sign in ("||", "-o")
-        if decisive in (one, other):
+    """The outcome of operands with operators between them: the grammar joins those of `=` and `||` in any order."""
+    return _joined(expander, tree, _flat(node, depth), depth)
+
+
+def _flat(node: Node, depth: int) -> list[Node]:
+    if node.type != "binary_expression" or len(node.children) != 3 or depth > MAX_DEPTH:
+        return [node]
+    left, sign, right = node.children
+    return [*_flat(left, depth + 1), sign, *_flat(right, depth + 1)]
+
+
+def _joined(expander: Expander, tree: Tree, parts: list[Node], depth: int) -> bool | None:
+    for signs, decisive in _DECIDES:
+        places = [at for at, part in enumerate(parts) if at % 2 and tree.text(part).strip() in signs]
+        if not places:
+            continue
+        spans = zip([-1, *places], [*places, len(parts)], strict=True)
+        found = [_joined(expander, tree, parts[start + 1 : end], depth) for start, end in spans]
+        if decisive in found:
             return decisive
-        return None if None in (one, other) else not decisive
+        return None if None in found else not decisive
+    if len(parts) == 1 and parts[0].type != "binary_expression":
+        return test(expander, tree, parts[0], depth + 1)
+    return _compared(expander, tree, *parts) if len(parts) == 3 else None
+
+
+def _compared(expander: Expander, tree: Tree, left: Node, operator: Node, right: Node) -> bool | None:
+    sign = tree.text(operator).strip()
     if any(side.type.endswith("_expression") for side in (left, right)):
         return None
     a, b = expander.text(tree, left), expander.text(tree, right)
@@ -171,13 +194,21 @@ def follow_if(follower: Follows, tree: Tree, node: Node) -> None:
         because = because or f"the condition {texts[:60]}"
     else:
         possible.append([])
-    for name in needed - follower.state.variables.keys():
+    for name in sorted(name for name in needed if _is_for_the_caller(follower.state.variables.get(name))):
         unknown = Piece(None, tree.span(node), exact=False, because=f"${name}")
         follower.state.put(name, Variable(((unknown,),), False, tree.span(node)))
     if len(possible) == 1:
         follower.block(tree, possible[0])
     else:
         follower.either(tree, possible, because, asked_for(texts))
+
+
+def _is_for_the_caller(variable: Variable | None) -> bool:
+    """Whether a script leaves a variable to its caller: it does not set it, or only to other variables, all empty."""
+    if variable is None:
+        return True
+    text, end = variable.place.source.text, variable.place.end
+    return text_of(variable.scalar) == "" and text[end : end + 3].lstrip("=\"'").startswith("$")
 
 
 def _guarded(tree: Tree, tests: list[Node], body: list[Node]) -> frozenset[str]:

@@ -48,6 +48,7 @@ _IF = ("if_statement", "elif_clause", "while_statement")
 _EXPANSION = lazy_pattern(r"\$\{(\w+):?\+")
 _SAID = lazy_pattern(r"^[ \t]*#.*$", re.MULTILINE)
 _NEVER_DEFINED = "${name} is never defined, so it expands to nothing{hint}{stops}"
+_NOT_REACHED = "${name} is assigned only in code that does not run, so it expands to nothing{hint}{stops}"
 _DEFINED_LATER = "${name} is only defined further down, so it expands to nothing{hint}{stops}"
 _NEVER_SET = "${name} is not set in this script; unless the environment sets it, {flag} gets no value{stops}"
 _SET_LATER = "${name} is only set further down; unless the environment sets it, {flag} gets no value{stops}"
@@ -64,7 +65,8 @@ def launch_faults(found: Found, commands: Commands) -> Iterator[Problem]:
         near = nearest(_stem(name), unused.values()) if len(unused) < MOST_BROKEN else None
         meant = next((other for other, stem in unused.items() if near and stem == near), "")
         hint = Message("; did you mean {meant}, which is never used", meant=meant) if meant else ""
-        template = _DEFINED_LATER if commands.state.late(name, span) else _NEVER_DEFINED
+        unreached = _NOT_REACHED if _is_assigned_above(name, span) else _NEVER_DEFINED
+        template = _DEFINED_LATER if commands.state.late(name, span) else unreached
         message = Message(template, name=name, hint=hint, stops=stops)
         yield Problem("undefined-option-variable", message, span, (), *_meant_group(name, meant, span, commands))
     trees: dict[int, Tree | None] = {}
@@ -89,6 +91,11 @@ def _appends_to_itself(name: str, span: Span) -> bool:
     """Whether a use is the beginning of the variable's own new value: X="$X --more"."""
     before = span.source.text[max(0, span.start - LONGEST_NAME) : span.start]
     return re.search(rf"(?:^|[\s;]){re.escape(name)}=[\"']?[ \t]*$", before) is not None
+
+
+def _is_assigned_above(name: str, span: Span) -> bool:
+    """Whether a line above a use assigns the variable, in a branch or function that does not run."""
+    return re.search(rf"(?m)^[ \t]{{0,99}}(?:export[ \t]+)?{name}=", span.source.text[: span.start]) is not None
 
 
 def _is_guarded(name: str, span: Span, trees: dict[int, Tree | None]) -> bool:

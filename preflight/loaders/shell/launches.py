@@ -266,9 +266,8 @@ class Launches:
         all_from_outside = bool(sure or assumed) and self._is_given(kept)
         world = launch.world
         if self.state.foreign and launch.launcher == "python":
-            world = tuple(
-                count._replace(value=Unknown("a file that is not read may set WORLD_SIZE")) for count in world
-            )
+            elsewhere = Unknown("a file that is not read may set WORLD_SIZE")
+            world = tuple(c if c.source == "WORLD_SIZE" else c._replace(value=elsewhere) for c in world)
         return taken._replace(
             launch=launch._replace(words=kept, open=unsure or all_from_outside, world=world, assumed=assumed)
         )

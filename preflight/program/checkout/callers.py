@@ -144,6 +144,11 @@ class FrontEndPackage:
         texts = (self.files.text(path) or "" for path in self.files.names(folder))
         return any(one in text for text in texts for one in quoted)
 
+    def says(self, file: str, name: str) -> bool:
+        """Whether a file of its code has a name in quotes."""
+        text = self.files.text(f"{self._layout.mark.partition('/')[0]}/{file}") or ""
+        return any(f"{quote}{name}{quote}" in text for quote in "\"'")
+
     def has_config(self, name: str) -> bool:
         """Whether the folder with its keys has a file of that name."""
         folder = self._layout.configs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, cached_property
@@ -10,7 +11,7 @@ from types import MappingProxyType
 from preflight import schemas
 from preflight.lint.evidence import REFUSALS
 from preflight.program.checkout.packages import Files, Layout, said_version
-from preflight.program.checkout.parser_options import GENERATES, OwnOption, adds_options, own_options
+from preflight.program.checkout.parser_options import GENERATES, OwnOption, adds_options, helpers, own_options
 from preflight.run.versions import numbers
 from preflight.source.hints import Any
 from preflight.source.record import NamedTuple
@@ -268,6 +269,13 @@ class Package:
             for one in own_options(text) if text is not None else ():
                 found[one.option] = _joined(found.get(one.option), one)
         return tuple(found.values())
+
+    @cached_property
+    def opened(self) -> bool:
+        """Whether a package outside of the checkout adds options to its parser."""
+        texts = (self.files.text(f"{self.layout.package}/{one}") or "" for one in self.layout.parser)
+        packages = frozenset(name for text in texts for name in helpers(text))
+        return any(not os.path.lexists(os.path.join(self.files.root, name)) for name in packages)
 
     def _parsers(self) -> list[str]:
         """The files that add options, with the classes that options are generated from."""

@@ -53,6 +53,17 @@ def adds_options(text: str) -> bool:
     return ADDS in text or WIDENS in text or "@dataclass" in text
 
 
+_GIVEN = re.compile(r"(?m)^[ \t]{1,40}(?:parser[ \t]*=[ \t]*)?([A-Za-z_]\w*)\(parser\b")
+_IMPORTED = re.compile(r"(?m)^[ \t]{0,40}from[ \t]+([A-Za-z_]\w*)[\w.]*[ \t]+import[ \t]+([^#\n]{1,300})")
+
+
+def helpers(text: str) -> frozenset[str]:
+    """The packages from which a file imports functions that it hands its parser to."""
+    given = frozenset(_GIVEN.findall(text))
+    imported = ((package, re.findall(r"\w+", names)) for package, names in _IMPORTED.findall(text))
+    return frozenset(package for package, names in imported if not given.isdisjoint(names))
+
+
 def _kept(option: str, dest: str, kind: str, default: Any, nargs: Any, choices: Any, also: Iterable[str]) -> OwnOption:
     return OwnOption(option, dest, kind, default, nargs, tuple(choices) if choices is not None else None, tuple(also))
 
