@@ -37,6 +37,10 @@ FEW = 3
 """The number of words with which a message identifies its statement without a frame."""
 
 
+ALONE = 0.8
+"""The share of the words of a message that are a statement's if no frame speaks for it."""
+
+
 PYTHONS_OWN = ("AttributeError", "KeyError", "IndexError", "NameError", "UnboundLocalError", "ModuleNotFoundError")
 """Exceptions with texts from Python: only their frame identifies a statement."""
 
@@ -221,7 +225,7 @@ def _tells(row: Row, failure: Failure, said: Sequence[str]) -> bool:
     if failure.kind in PYTHONS_OWN:
         return False
     enough = len(row.hashes) >= FEW and row.number >= FEW + (not failure.kind)
-    share = 0.4 if _on_the_way(row, failure) else 0.6
+    share = 0.4 if _on_the_way(row, failure) else 0.6 if failure.frames else ALONE
     return enough and row.number >= share * len(said[:40]) and (row.number <= KEPT or len(said) >= 0.7 * row.number)
 
 
