@@ -254,7 +254,7 @@ def stage_of(failure: Failure) -> tuple[Cause, str] | None:
 
 
 def _refused(failure: Failure, own: bool) -> tuple[Cause, str] | None:
-    """The class of a check that is in no table: of a setting, if its message speaks of one; None if it is no check."""
+    """The class of a check that is in no table: of a setting, if its message names one; None for any other failure."""
     nowhere = not any(frame.file for frame in failure.frames)
     if not (own or nowhere) or failure.kind not in CHECKED or OPERATOR.match(failure.message):
         return None

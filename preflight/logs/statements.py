@@ -40,7 +40,7 @@ FEW = 3
 ELSEWHERE = 8
 """The number of words with which a message identifies its statement if the frames show other files."""
 ALONE = 0.8
-"""The share of the words of a message that are a statement's if no frame speaks for it."""
+"""The share of a message's words that a statement must have if there is no frame."""
 
 
 PYTHONS_OWN = ("AttributeError", "KeyError", "IndexError", "NameError", "UnboundLocalError", "ModuleNotFoundError")
