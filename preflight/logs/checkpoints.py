@@ -75,7 +75,7 @@ OF_CHECKPOINTS: tuple[Signature, ...] = (
     Signature(
         "checkpoint-keys", C.CHECKPOINT,
         r"Unexpected key|not found in param_group|is not in ckpt|Missing key in checkpoint|KeyError: MetadataIndex\("
-        r"|is in the state_dict but",
+        r"|is in the state_dict but|[Dd]ifferent dict keys encountered in `apply_factory_merges`",
         "the checkpoint and the program have other keys",
         "a checkpoint of another model or release, or a state that is saved in one form and loaded in another: "
         "`preflight check --site` compares the model's",
@@ -97,10 +97,16 @@ OF_CHECKPOINTS: tuple[Signature, ...] = (
     Signature(
         "missing-checkpoint", C.CHECKPOINT,
         r"(?:FileNotFoundError|No such file).*(?:common\.pt|\.metadata\b|metadata\.json"
-        r"|latest_checkpointed|model_optim_rng|\.distcp|\.safetensors|\.ckpt|pytorch_model)|Checkpoint path not found"
-        r"|Checkpoint not found for|could not find the checkpoint file",
+        r"|latest_checkpointed|model_optim_rng|\.distcp|\.safetensors|\.ckpt|pytorch_model)|Checkpoint path not found",
         "a file of the checkpoint is missing",
         "look at the folder from every node: each reads the checkpoint's own description, so it has to be shared",
+    ),
+    Signature(
+        "checkpoint-not-found", C.CHECKPOINT,
+        r"Checkpoint not found for|could not find the checkpoint file",
+        "a file of the checkpoint is missing",
+        "look at the folder from every node; some programs only warn of it, and start from random weights",
+        weak=True,
     ),
     Signature(
         "broken-checkpoint", C.CHECKPOINT,

@@ -148,10 +148,17 @@ OF_ENGINES: tuple[Signature, ...] = (
         r"Max retries exceeded|NewConnectionError|NameResolutionError|Temporary failure in name resolution"
         r"|Name or service not known|Could not resolve host|getaddrinfo failed|CERTIFICATE_VERIFY_FAILED"
         r"|\b(?:Connect|Read)Timeout\b|No route to host|Network is unreachable|ServerDisconnectedError"
-        r"|ClientConnectorError|APIConnectionError|StatusCode\.UNAVAILABLE|GetTimeoutError|\bTimeoutError\b"
+        r"|ClientConnectorError|APIConnectionError|StatusCode\.UNAVAILABLE|TimeoutError: \[Errno"
         r"|httpx\.\w+Error",
         "a call or a host in the network did not answer in time, or was not found",
         "the name and port in the message, from the node of the job: many nodes have no access to the internet",
+        weak=True,
+    ),
+    Signature(
+        "waited-too-long", C.COMMUNICATION,
+        r"\b(?:Get)?TimeoutError\b",
+        "a part of the program did not answer another one in time",
+        "the cause is in the part that did not answer: read its log; the message names it, or its limit",
         weak=True,
     ),
 )  # fmt: skip

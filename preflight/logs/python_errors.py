@@ -19,6 +19,12 @@ OF_PYTHON: tuple[Signature, ...] = (
         "start with torchrun, msrun or srun, which set the ranks, or set the variable where the job starts",
     ),
     Signature(
+        "exists-already", C.ENVIRONMENT,
+        r"FileExistsError(?!: \[Errno)",
+        "a file or folder that must not exist exists already",
+        "the message names it: another name for this run, or remove what an earlier one left",
+    ),
+    Signature(
         "file-system", C.ENVIRONMENT,
         r"\[Errno (?:5|16|17|36|39|112|116|121)\]|Input/output error|Stale file handle|(?:Remote )?I/O error"
         r"|Transport endpoint is not connected|Directory not empty|FileExistsError|Device or resource busy",
@@ -37,13 +43,13 @@ OF_PYTHON: tuple[Signature, ...] = (
     Signature(
         "version-refused", C.ENVIRONMENT,
         r"\bversion of .{1,40} (?:is|are) not compatible|[Pp]lease (?:use|install) a version (?:that|of)"
-        r"|\b(?:requires?|needs?) (?:\w{1,20} )?[\w.-]{1,30} ?(?:>=|==)\s?\d",
+        r"|\b(?:requires?|needs?) (?:\w{1,20} )?[\w.-]{1,30} ?(?:>=|==)\s?v?(?!0\.0\b)\d+\.\d",
         "a package of another version is asked for",
         "install the version that the message names",
     ),
     Signature(
         "data-reader", C.DATA,
-        r"DatasetGenerationError|DataFilesNotFoundError|EmptyDatasetError|pyarrow\.lib\.\w+|ArrowInvalid|CastError"
+        r"DatasetGenerationError|DataFilesNotFoundError|EmptyDatasetError|pyarrow\.lib\.\w+|ArrowInvalid|\bCastError"
         r"|Couldn't find (?:any data file|a dataset)|UnidentifiedImageError|cannot identify image file"
         r"|image file is truncated|DataLoader timed out"
         r"|Cannot find data file|Not able to read records|Dataset \S+ load failed|Couldn't find cache for"

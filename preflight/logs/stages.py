@@ -65,9 +65,16 @@ STAGES = (
         kinds="$^",
     ),
     Stage(
+        Cause.PROGRAM,
+        r"/(?:checkpoint_engines?|weight_sync\w*|weight_update\w*)/|(?:update_weight\w*|weight_transfer\w*|refit\w*)\.py:"
+        r"|:(?:\w{1,40}_)?(?:update_weights|sync_weights|refit|weight_sync)\w*$",
+        "it died while weights were sent to the engine that generates",
+        near=6,
+    ),
+    Stage(
         Cause.CHECKPOINT,
         r"checkpointing\.py|dist_checkpointing|:[\w.]{0,80}(?:load|save)_\w{0,40}(?:checkpoint|ckpt|state_dict|param)"
-        r"|(?:checkpoint_\w{1,40}|(?<=\w)(?<!activation)_checkpoint)\.py:(?!checkpoint)"
+        r"|(?:checkpoint_(?!engine)\w{1,40}|(?<=\w)(?<!activation)_checkpoint)\.py:(?!checkpoint)"
         r"|/\w{0,40}convert\w{0,40}checkpoint\w{0,40}/"
         r"|distributed/checkpoint/|:(?:transform_and_load_checkpoint"
         r"|(?:\w+_)?resume\w*|load_megatron_model|build_and_load_model)$|safetensors|torch/serialization\.py"
@@ -156,6 +163,14 @@ REFUSES = re.compile(
     r"|[Uu]nsupported"
 )
 """Messages of a check of any value: of the configuration where the check is the framework's."""
+NAMED = re.compile(
+    r"\w_\w|--\w|(?i:\b(?:config\w*|arguments?|options?|support\w*|parallel\w*|packing|backend|precision|[bf]+p?16|fp8)\b)"
+)
+"""Words of messages about settings, as against those about a value of the program's own."""
+READ = re.compile(
+    r"(?i)data|sample|messages|image|audio|video|token|checkpoint|ckpt|state|file|path|folder|shape|weight|tensor|\brow"
+)
+"""Words of messages about what is read or written, rather than about settings."""
 OPERATOR = re.compile(r"^For '(?:primitive\[)?\w+\]?', .{0,120}(?:dimension|shape)s? ")
 """A message of an operator of MindSpore about the sizes of its inputs, which no configuration sets alone."""
 CHECKS = re.compile(
@@ -208,6 +223,7 @@ def stage_of(failure: Failure) -> tuple[Cause, str] | None:
         return Cause.CONFIG, "sizes do not divide or do not fit: the message names them"
     if failure.kind in CHECKED and OPTION.search(failure.message):
         return Cause.CONFIG, "a check of the program refused the configuration"
+    refused = _refused(failure, own)
     elsewhere = failure.whole and any(NO_FILES.search(frame.file) for frame in failure.frames[-1:])
     for at, frame in enumerate(reversed(_walked(failure)), 1):
         if not failure.whole and at > NEAR_THE_CUT:
@@ -220,15 +236,14 @@ def stage_of(failure: Failure) -> tuple[Cause, str] | None:
                 and (kinds is None or kinds.search(failure.kind))
                 and not (stage.cause in (Cause.CHECKPOINT, Cause.DATA) and elsewhere)
             ):
-                return stage.cause, stage.says
+                sets = refused is not None and stage.cause in (Cause.CHECKPOINT, Cause.DATA)
+                return refused if sets and not READ.search(failure.message) else (stage.cause, stage.says)
     if failure.kind == "RuntimeError" and SIZES.search(failure.message):
         return Cause.CONFIG, "a check of the program refused the configuration"
     if _in_imports(failure):
         return Cause.ENVIRONMENT, LOADED
-    nowhere = not any(frame.file for frame in failure.frames)
-    asked = (own or nowhere) and failure.kind in CHECKED and not OPERATOR.match(failure.message)
-    if asked and (SETTINGS.search(failure.message) or (own and REFUSES.search(failure.message))):
-        return Cause.CONFIG, "a check of the program refused a value"
+    if refused is not None:
+        return refused
     if failure.kind in OF_LIBRARIES and any(LIBRARIES.search(frame.file) for frame in failure.frames[-1:]):
         return Cause.ENVIRONMENT, "a library that the framework calls refused a call"
     if own and failure.kind == "NotImplementedError":
@@ -236,6 +251,18 @@ def stage_of(failure: Failure) -> tuple[Cause, str] | None:
     if failure.kind in OWN_CODE and any(map(of_framework, failure.frames[-NEAR_THE_END:])):
         return Cause.PROGRAM, "the program fails in its own code, on a value that it does not expect"
     return None
+
+
+def _refused(failure: Failure, own: bool) -> tuple[Cause, str] | None:
+    """The class of a check that is in no table: of a setting, if its message names one; None for any other failure."""
+    nowhere = not any(frame.file for frame in failure.frames)
+    if not (own or nowhere) or failure.kind not in CHECKED or OPERATOR.match(failure.message):
+        return None
+    sets = SETTINGS.search(failure.message) is not None
+    if not sets and not (own and REFUSES.search(failure.message)):
+        return None
+    named = sets or NAMED.search(failure.message) is not None
+    return Cause.CONFIG if named else Cause.PROGRAM, "a check of the program refused a value"
 
 
 NEAR_THE_CUT = 6

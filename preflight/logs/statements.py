@@ -37,6 +37,12 @@ FEW = 3
 """The number of words with which a message identifies its statement without a frame."""
 
 
+ELSEWHERE = 8
+"""The number of words with which a message identifies its statement if the frames show other files."""
+ALONE = 0.8
+"""The share of a message's words that a statement must have if there is no frame."""
+
+
 PYTHONS_OWN = ("AttributeError", "KeyError", "IndexError", "NameError", "UnboundLocalError", "ModuleNotFoundError")
 """Exceptions with texts from Python: only their frame identifies a statement."""
 
@@ -220,8 +226,10 @@ def _tells(row: Row, failure: Failure, said: Sequence[str]) -> bool:
         return False
     if failure.kind in PYTHONS_OWN:
         return False
-    enough = len(row.hashes) >= FEW and row.number >= FEW + (not failure.kind)
-    share = 0.4 if _on_the_way(row, failure) else 0.6
+    on_the_way = _on_the_way(row, failure)
+    few = FEW if on_the_way or not failure.frames else ELSEWHERE
+    enough = len(row.hashes) >= FEW and row.number >= few + (not failure.kind)
+    share = 0.4 if on_the_way else 0.6 if failure.frames else ALONE
     return enough and row.number >= share * len(said[:40]) and (row.number <= KEPT or len(said) >= 0.7 * row.number)
 
 

@@ -90,7 +90,7 @@ def _run(found: Diagnosis, run: Behind, look: Look) -> Iterator[str]:
             "`preflight check` reports this before the job runs." if run.foreseen else "`preflight check` warns of it."
         )
     if run.errors:
-        other = "`preflight check` does not report this, but reports in the config:"
+        other = "`preflight check` does not name this failure, but finds in the config:"
         yield local("It also finds:" if run.told else other)
         for finding in run.errors[:SHOWN_ERRORS]:
             yield f"  {plain(_short(finding))}"

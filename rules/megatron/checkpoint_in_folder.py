@@ -8,6 +8,11 @@ from preflight.run.versions import matches
 
 TRACKER = "{path} has no latest_checkpointed_iteration.txt: the run starts from random weights"
 FOLDER = "{path} does not exist (checked on {host}): the run starts from random weights"
+ENDS = {
+    TRACKER: "{path} has no latest_checkpointed_iteration.txt: the run ends without training, with exit code 0",
+    FOLDER: "{path} does not exist (checked on {host}): the run ends without training, with exit code 0",
+}
+"""What happens with --exit-on-missing-checkpoint instead."""
 
 
 @rule(id="loaded-checkpoint-missing", severity=Severity.WARNING, frameworks=("megatron",), reads=("(site)",))
@@ -45,6 +50,8 @@ def loaded_checkpoint_missing(job: Job) -> Iterator[Finding | Unverified]:
     if str(saves.raw).rstrip("/") == found.name.rstrip("/"):
         return
     template = FOLDER if found.fault == "missing" else TRACKER
+    if job.arguments.get("exit_on_missing_checkpoint").raw is True:
+        template = ENDS[template]
     message = Message(template, path=found.path, host=job.site.host)
     yield Finding(message, job.place(job.arguments.given(found.argument)))
 

@@ -136,6 +136,17 @@ MEGATRON.add(
         fixes=(put(a.ckpt_format, "torch_dist"),),
     ),
     refuse(
+        "zarr-not-saved",
+        all_of(a.save.is_set, a.ckpt_format == "zarr", ~a.skip_train),
+        message="--ckpt-format zarr is not saved by Megatron core 0.12 to 0.15; torch_dist can be",
+        why="the run stops with an AssertionError without a message when it writes its first checkpoint",
+        upstream="megatron/training/checkpointing.py:501",
+        at=(a.ckpt_format,),
+        fixes=(put(a.ckpt_format, "torch_dist"),),
+        versions=">=0.12,<0.16",
+        unless_framework="mindspeed",
+    ),
+    refuse(
         "interleaving-with-few-stages",
         all_of(CHUNKED, any_of(all_of(a.overlap_p2p_comm, STAGES <= 1), all_of(~a.overlap_p2p_comm, STAGES <= 2))),
         message=(
