@@ -42,7 +42,7 @@ OF_ENGINES: tuple[Signature, ...] = (
         r"|does not have a padding token|TypeError: not a string$|can't load a tokenizer"
         r"|Error parsing line .{0,40}tiktoken"
         r"|[Pp]rocessor was not found|Can't load (?:image|feature) (?:processor|extractor)",
-        "the tokenizer does not fit the library that reads it, lacks a part that is needed, or is missing",
+        "the tokenizer is missing, incomplete, or incompatible with the library that reads it",
         "the whole folder of the tokenizer, and a version of transformers and tokenizers that is not older than it",
     ),
     Signature(

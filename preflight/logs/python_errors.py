@@ -38,7 +38,7 @@ OF_PYTHON: tuple[Signature, ...] = (
         "version-refused", C.ENVIRONMENT,
         r"\bversion of .{1,40} (?:is|are) not compatible|[Pp]lease (?:use|install) a version (?:that|of)"
         r"|\b(?:requires?|needs?) (?:\w{1,20} )?[\w.-]{1,30} ?(?:>=|==)\s?\d",
-        "a package of another version is asked for",
+        "another version of a package is required",
         "install the version that the message names",
     ),
     Signature(
@@ -67,7 +67,7 @@ OF_PYTHON: tuple[Signature, ...] = (
         r"omegaconf\.errors|ConfigAttributeError|ConfigKeyError|MissingMandatoryValue|InterpolationKeyError"
         r"|ConfigCompositionException|MissingConfigException|LexerNoViableAlt|Error merging|yaml\.\w+\.\w+Error"
         r"|\d+ validation errors? for|not used by the HfArgumentParser|Error parsing override|mismatched input '",
-        "a configuration is refused as it is written",
+        "a configuration is refused",
         "`preflight check` names the key and its line",
     ),
     Signature(
@@ -123,7 +123,7 @@ OF_PYTHON: tuple[Signature, ...] = (
         r"|shape mismatch: |size mismatch, |must match the existing size|output with shape .{0,60} doesn't match"
         r"|[Ss]hape mismatch for|[Ss]hapes? (?:of|for) .{0,60}(?:mismatch|do(?:es)? not match)"
         r"|number of sizes provided|einsum\(\): ",
-        "the sizes of two tensors do not fit",
+        "the sizes of two tensors do not match",
         "the sizes in the message against those of the model, the sequence and the batch: padding and packing of "
         "samples, the layout, and weights of another model are the usual causes",
         weak=True,

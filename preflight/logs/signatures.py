@@ -105,7 +105,7 @@ SIGNATURES: tuple[Signature, ...] = (
         r"Address already in use|EADDRINUSE|errno: 98|error code: -?98\b|EI0019"
         r"|The IP address and port have been bound|server socket has failed to listen"
         r"|listen on ip\[[^\]]{0,60}\] and specific port\[\d+\] fail",
-        "the port that processes meet at is taken",
+        "the rendezvous port is in use",
         "another MASTER_PORT, or end the job that still holds this one",
     ),
     Signature(
@@ -140,7 +140,7 @@ SIGNATURES: tuple[Signature, ...] = (
         r"cannot open shared object file|package doesn't have \w+ built in|(?:was )?not (?:compiled|built) with"
         r"|undefined symbol|version `\w+_[\d.]+' not found|libatb\.so"
         r"|libascend\w*\.so.*not found|DLL load failed",
-        "a library is missing, is of another version, or was built without a part that is needed",
+        "a library is missing, has the wrong version, or was built without a required part",
         "set up the environment before the start (set_env.sh of CANN and nnal), and versions that were built "
         "together",
     ),
@@ -157,7 +157,7 @@ SIGNATURES: tuple[Signature, ...] = (
         "import-failed", C.ENVIRONMENT,
         r"Failed to import \S+ because of the following error|Error importing (?:module|plugin)",
         "a package cannot be imported",
-        "the lines below it name the package or the library that does not fit",
+        "the lines below it name the incompatible package or library",
         weak=True,
     ),
     Signature(
@@ -200,7 +200,7 @@ SIGNATURES: tuple[Signature, ...] = (
         "precision", C.PROGRAM,
         r"must have the same dtype|expected scalar type \w+ but found|expected \w+ and \w+ to have the same dtype"
         r"|not implemented for '(?:Half|BFloat16|Float8\w*|Double)'",
-        "an operation does not take the precision of its tensors, or tensors of two precisions meet in it",
+        "an operation does not support the precision of its tensors, or gets tensors of two precisions",
         "the precision of the run against that of the weights it loads, and of parts that are frozen or added",
         weak=True,
     ),

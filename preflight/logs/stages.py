@@ -205,7 +205,7 @@ def stage_of(failure: Failure) -> tuple[Cause, str] | None:
     if failure.kind == "KeyError" and ASKS.search(failure.frames[-1].source if failure.frames else ""):
         return Cause.CONFIG, "the program asks for a key that the configuration does not have"
     if failure.kind != "AttributeError" and SHAPES.search(failure.message):
-        return Cause.CONFIG, "sizes do not divide or do not fit: the message names them"
+        return Cause.CONFIG, "sizes are not divisible or do not match: the message names them"
     if failure.kind in CHECKED and OPTION.search(failure.message):
         return Cause.CONFIG, "a check of the program refused the configuration"
     elsewhere = failure.whole and any(NO_FILES.search(frame.file) for frame in failure.frames[-1:])
