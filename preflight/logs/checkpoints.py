@@ -29,7 +29,7 @@ OF_CHECKPOINTS: tuple[Signature, ...] = (
     Signature(
         "no-such-weight", C.CHECKPOINT,
         r"KeyError: '?\"?(?:\w{1,40}\.){1,12}(?:weight|bias)\b",
-        "a table of weights does not have the name that the program asks for",
+        "a table of weights does not contain the name that the program needs",
         "the checkpoint and the program name it otherwise, or one of the two does not have it: versions that belong "
         "together, the form that the program saves, or a checkpoint that was converted for it",
     ),

@@ -65,7 +65,7 @@ OF_ENGINES: tuple[Signature, ...] = (
         r"|Maximum number of retries reached \(\d+\)\. Cluster resources|[Tt]imed out waiting for placement group"
         r"|[Pp]lacement group creation timed out"
         r"|Insufficient cluster resources|Resource pool .{0,60}cannot be satisfied",
-        "Ray did not give the run the devices that it asks for",
+        "Ray did not provide the devices that the run requests",
         "`ray status` lists the nodes that joined; nodes × devices of the run, its rollout and its reward model must "
         "fit them",
     ),

@@ -131,7 +131,7 @@ OF_PYTHON: tuple[Signature, ...] = (
     Signature(
         "argument-not-there", C.ENVIRONMENT,
         r"AttributeError: 'Namespace' object has no attribute",
-        "the program asks for an argument that its parser does not have",
+        "the program reads an argument that its parser does not have",
         "parts of one version: an installed package of the same name as the checkout, a patched framework, or a script "
         "of another release are the usual causes",
     ),

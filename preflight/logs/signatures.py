@@ -124,7 +124,7 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|Duplicate GPU detected|cuda runtime error \(101\)|CUDA driver version is insufficient"
         r"|all CUDA-capable devices are busy|device < num_gpus INTERNAL ASSERT"
         r"|error code is 107001|local_rank.*device_count|NPU device is not available|EE1001.*device",
-        "a process does not get the device that it asks for",
+        "a process does not get the device that it requests",
         "as many processes a node as devices are visible: --nproc-per-node, CUDA_VISIBLE_DEVICES, "
         "ASCEND_RT_VISIBLE_DEVICES",
     ),
@@ -151,7 +151,7 @@ SIGNATURES: tuple[Signature, ...] = (
         r"(?:is not|not|must be) (?:available|installed|found)|Please install (?:apex|transformer|flash)"
         r"|requires? .* to be installed",
         "a package, or a name in it, could not be imported",
-        "install the version that this release of the framework asks for in the environment of the job",
+        "in the job's environment, install the version that this framework release requires",
     ),
     Signature(
         "import-failed", C.ENVIRONMENT,
