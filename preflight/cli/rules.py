@@ -112,7 +112,9 @@ def rules(
         say(json.dumps([_row(rule) for rule in found], indent=2) + "\n")
     elif every or words or framework or severity:
         if not found:
-            raise InputError(f"no rule matches {' and '.join(map(repr, words or ['this choice']))}; see `preflight rules`")
+            raise InputError(
+                f"no rule matches {' and '.join(map(repr, words or ['this choice']))}; see `preflight rules`"
+            )
         say("".join(_lines(found)))
     else:
         say(_counts(found))

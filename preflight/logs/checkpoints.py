@@ -23,8 +23,8 @@ OF_CHECKPOINTS: tuple[Signature, ...] = (
         "other-weight-names", C.ENVIRONMENT,
         r"KeyError: '?\"?(?:\w{1,40}\.){0,3}decoder\.layers\.(?:\w{1,40}\.){1,12}(?:weight|bias)\b",
         "a table of weights does not have Megatron's name of a weight",
-        "versions of Megatron and of what converts or patches it that belong together; a checkpoint that was converted "
-        "for another one looks so, too",
+        "install compatible versions of Megatron and the code that converts or patches it; a checkpoint converted "
+        "for another version is another possible cause",
     ),
     Signature(
         "no-such-weight", C.CHECKPOINT,

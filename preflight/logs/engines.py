@@ -126,8 +126,8 @@ OF_ENGINES: tuple[Signature, ...] = (
         r"Failed to update parameter online|[Ww]eight sync failed"
         r"|Failed to (?:update|load) weights? (?:from|online|in)",
         "weights could not be loaded into the engine that generates",
-        "versions of the engine and the framework that belong together; else the names and shapes that one of the two "
-        "gives a weight of this model",
+        "install compatible versions of the engine and the framework; otherwise compare the names and shapes that "
+        "both use for the weights of this model",
     ),
     Signature(
         "remote-code", C.CONFIG,

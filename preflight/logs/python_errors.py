@@ -74,8 +74,8 @@ OF_PYTHON: tuple[Signature, ...] = (
         "process-groups", C.PROGRAM,
         r"[Pp]rocess group has not been initialized|group is (?:not|ot|already) initialized"
         r"|initialize the default process group twice|is not part of (?:group|the process group)",
-        "a part of the program uses groups of processes before they are made, or makes them twice",
-        "the launcher that the program expects, versions that belong together, and one copy of the framework; else "
+        "a part of the program uses process groups before they are created, or creates them twice",
+        "check the launcher, compatible versions, and that only one copy of the framework is installed; otherwise "
         + DEFECT,
         weak=True,
     ),

@@ -176,15 +176,15 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|Triton PTX codegen error"
         r"|Command '\['(?:[^']*/)?(?:ptxas|nvcc|hipcc|gcc|g\+\+|clang|cc|c\+\+|ccec|bisheng\S*)'",
         "a kernel could not be compiled or loaded",
-        "versions of Triton, torch and the driver that belong together, a compiler on the node, and on NPUs "
-        "triton-ascend",
+        "install compatible versions of Triton, torch and the driver, a compiler on the node, and triton-ascend on "
+        "NPUs",
     ),
     Signature(
         "torch-compile", C.PROGRAM,
         r"_inductor\.exc\.|_dynamo\.exc\.|InductorError",
         "torch.compile could not trace or compile a part of the program",
-        "run without it first; then a compiler on the node, versions of torch and Triton that belong together, and the "
-        "operation that the message names",
+        "run without torch.compile first; then check the compiler on the node, compatible versions of torch and "
+        "Triton, and the operation that the message names",
     ),
     Signature(
         "build", C.ENVIRONMENT,
@@ -232,9 +232,9 @@ SIGNATURES: tuple[Signature, ...] = (
         r"TypeError: \S*\(\) (?:got an unexpected keyword|missing \d+ required|got multiple values)"
         r"|AttributeError: (?:partially initialized )?module \S+ has no attribute"
         r"|takes \d+ positional arguments? but \d+|\w\(\) takes no arguments",
-        "a part of the program asks another one for a name, or gives it arguments, that it does not have",
-        "most often two parts are of other versions: install those that belong together; a configuration that an older "
-        "version saved is such a part, too",
+        "a part of the program uses a name or arguments that another part does not have",
+        "usually the versions of two parts differ: install compatible versions; a configuration saved by an older "
+        "version is another possible cause",
     ),
     *OF_CHECKPOINTS,
     Signature(
