@@ -114,7 +114,7 @@ class Draw(NamedTuple):
     """The samples that one split of a run draws from one data set. samples: the requested number, None for one pass
     over it.
 
-    epochs: passes over its tokens, 0 if it has none and the search for samples has no end. length: samples there.
+    epochs: passes over its tokens, 0 if it has none and the search for samples does not end. length: samples there.
     """
 
     split: str

@@ -37,7 +37,7 @@ def unset_variable(job: Job) -> Iterator[Finding]:
         yield replace(finding, severity=Severity.NOTE) if len(found) >= MANY else finding
 
 
-@rule(id="undefined-option-variable", severity=Severity.ERROR, noticed=True)
+@rule(id="undefined-option-variable", severity=Severity.ERROR, usually=Severity.WARNING, noticed=True)
 def undefined_option_variable(job: Job) -> Iterator[Finding]:
     """A launch uses a group of arguments that the script never defines.
 
@@ -46,9 +46,9 @@ def undefined_option_variable(job: Job) -> Iterator[Finding]:
     that name.
 
     ## Why is this bad?
-    bash expands the variable to nothing. The run starts without the intended options, and no message reports it. It is
-    an error if the name is misspelt and the group holds the options of torchrun, because a single process cannot have
-    the layout.
+    bash expands the variable to nothing. The run starts without the intended options, and no message reports it: a
+    warning. It is an error if the script defines a similar name that it never uses, the missing group is the only
+    option of torchrun, and the layout needs several devices: torchrun then starts one process.
 
     ## Example
         MOE_ARG="--num-experts 8"
@@ -186,7 +186,7 @@ def _sizes(job: Job) -> tuple[tuple[str, Value], ...]:
     )
 
 
-@rule(id="misspelt-variable", severity=Severity.ERROR, noticed=True)
+@rule(id="misspelt-variable", severity=Severity.ERROR, usually=Severity.WARNING, noticed=True)
 def misspelt_variable(job: Job) -> Iterator[Finding]:
     """The script reads a variable that it never sets, but sets one with a very similar name.
 

@@ -14,7 +14,7 @@ from console import ROOT
 from preflight.lint.constraint import Constraint
 from preflight.lint.rule import Checkable
 from preflight.plugins.manager import load
-from preflight.report.page import documented, rule_text, section_path
+from preflight.report.page import documented, levels, rule_text, section_path
 
 PAGE = ROOT / "docs" / "zh" / "rules.md"
 SHOWN = 50
@@ -78,11 +78,15 @@ def example(id: str) -> str:
     return text.strip("\n")
 
 
+def severities(rule: Checkable) -> str:
+    return "或".join(SEVERITIES[str(level)] for level in levels(rule))
+
+
 def section(match: re.Match[str]) -> str:
     id, name = match["id"], match["id"].rpartition("/")[2]
     if id not in rules():
         return match[0]
-    head = f"`{id}` · {SEVERITIES[str(rules()[id].severity)]} · [英文页面](../rules/{section_path(id)})"
+    head = f"`{id}` · {severities(rules()[id])} · [英文页面](../rules/{section_path(id)})"
     return f"## {name}\n\n{head}\n{match['words']}**示例**\n\n{example(id)}\n\n"
 
 
@@ -90,8 +94,7 @@ def row(match: re.Match[str]) -> str:
     id, files = match["id"], found()
     if id not in rules():
         return match[0]
-    severity = SEVERITIES[str(rules()[id].severity)]
-    return f"| [`{id}`](#{id.rpartition('/')[2]}) | {severity} | {files[id]} | {match['title']} |"
+    return f"| [`{id}`](#{id.rpartition('/')[2]}) | {severities(rules()[id])} | {files[id]} | {match['title']} |"
 
 
 def refreshed(text: str) -> str:

@@ -41,7 +41,8 @@ UNNATURAL = re.compile(
         | at\ hand | (?:is|are)\ not\ (?:there|known\b(?!\ to\b)|asked) | as\ it\ (?:lies|stands|is\ published)
         | so\ many | how\ many\ times | how\ (?:far|sure) | takes?\ none | has\ not\ one | is\ what | whoever
         | put\ off | left\ to\ itself | without\ (?:end|a\ word) | in\ vain | strangers? | heeds?
-        | speaks | lifts? | told | go(?:es)?\ together | lends? | made\ again
+        | speaks | lifts? | told | go(?:es)?\ together | lends? | made\ again | goes\ on | that\ many\ times
+        | leaves?\ (?:it|them|-?-?\w[\w-]*)\ out | revisions?\ of\ git | taken\ for\ (?:an?|the|no|plain)
         | (?:bytes|seconds|samples|layers|operations|tokens)\ a\ (?:second|step|stage|device|rank|token|node)
     )(?![\w`/-])""",
     re.VERBOSE | re.IGNORECASE,
@@ -139,6 +140,9 @@ def test_the_guides(page: Path) -> None:
         "bytes a second and direction",
         "ranks wait for each other without end",
         "rules that no override lifts",
+        "leave --qk-clip out",
+        "a revision of git",
+        "the padding is taken for a list",
     ],
 )
 def test_the_list_finds_what_it_names(text: str) -> None:

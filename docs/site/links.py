@@ -1,6 +1,6 @@
 """Looks at every link of a built site: `python docs/site/links.py FOLDER [--outside]`.
 
-A link inside must lead to a file and an anchor that exist. With --outside the addresses of other sites are asked for,
+A link inside must lead to a file and an anchor that exist. With --outside the addresses of other sites are requested,
 without it they are listed with how many pages have them.
 """
 

@@ -1,4 +1,4 @@
-"""What changed against a revision of git: findings on touched lines, and findings that were not there before."""
+"""What changed against a git revision: findings on touched lines, and findings that were not there before."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ Sources = Mapping[str, Source | None]
 
 
 class Range(NamedTuple):
-    """Two revisions; after is None for the files as they are. fork: compare with their merge base."""
+    """Two revisions; after is None for the working tree. fork: compare with their merge base."""
 
     before: str
     after: str | None
@@ -48,7 +48,7 @@ def parse(words: str) -> Range:
 
 
 def states(repository: Repository, before: str, after: str | None, wanted: Iterable[str]) -> tuple[Sources, Sources]:
-    """The configs that differ between two commits, or a commit and the files as they are.
+    """The configs that differ between two commits, or a commit and the working tree.
 
     wanted: files and folders to look at; () for all. Raises InputError if git cannot list them, or too many differ.
     """
@@ -232,7 +232,7 @@ def _is_section(raw: object) -> bool:
     return isinstance(raw, dict) or (isinstance(raw, (list, tuple)) and any(map(_is_section, raw)))
 
 
-USAGE = "compare two files, two folders, or revisions of git: HEAD~1.., main...HEAD, HEAD~1 and the files as they are"
+USAGE = "compare two files, two folders, or git revisions: HEAD~1.., main...HEAD, or HEAD~1 with the working tree"
 
 
 def comparisons(checker: Checker, words: Sequence[str]) -> Iterator[Comparison]:

@@ -69,7 +69,7 @@ class Policy:
             offered = offered or fix.safety is Safety.UNSAFE  # the run is accepted, and the choice was set explicitly
         if change is Change.REMOVAL:
             offered = offered or fix.safety is not Safety.SAFE or finding.severity is Severity.ERROR
-        same = change is Change.CORRECTION or fix.safety is Safety.SAFE  # what was meant is trained
+        same = change is Change.CORRECTION or fix.safety is Safety.SAFE  # the intended training is unchanged
         judged = fix._replace(change=change, offered=offered)
         return judged if same else self._explained(judged)
 

@@ -21,7 +21,7 @@ def diff(facts: JobFacts, rules: Rules, out: Printed, sides: Sides = None) -> in
     """Print the effect of a config change on the runs.
 
     Layout, batch, tokens per step, parameters and memory before and after, changed arguments, including derived ones,
-    and new and resolved findings. A single revision is compared with the files as they are.
+    and new and resolved findings. A single revision is compared with the working tree.
 
     Exit codes: 0 no new error, 1 new errors, 2 wrong usage.
     """

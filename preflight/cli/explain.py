@@ -15,7 +15,7 @@ from preflight.cli.exits import say
 from preflight.cli.options import Lang
 from preflight.lint.rule import Checkable
 from preflight.lint.suppression import former
-from preflight.report.page import documented, named, rule_page, section_url
+from preflight.report.page import documented, levels, named, rule_page, section_url, severities
 from preflight.source.finding import Message
 from preflight.source.language import local, spoken
 from preflight.source.text import InputError
@@ -66,5 +66,6 @@ def _page(rule: Checkable) -> str:
     pages: Mapping[str, str] = schemas.read(TRANSLATED)
     if rule.id in pages:
         return pages[rule.id]
-    page = rule_page(rule).replace(f"*{rule.severity} ·", f"*{local(str(rule.severity))} ·", 1)
+    chinese = "或".join(local(str(level)) for level in levels(rule))
+    page = rule_page(rule).replace(f"*{severities(rule)} ·", f"*{chinese} ·", 1)
     return re.sub(r"^## (.+)$", lambda heading: f"## {HEADINGS.get(heading[1], heading[1])}", page, flags=re.MULTILINE)

@@ -227,7 +227,7 @@ def scaled(inputs: Inputs, said: Said, rules: Rules, out: Printed, wanted: Wante
 def _counts(numbers: str) -> list[int]:
     words = [word.strip() for word in numbers.split(",") if word.strip()]
     if not words or not all(word.isdecimal() and int(word[:DIGITS]) > 0 for word in words):
-        raise InputError(f"--scale takes numbers of devices, as in 32,64,128, not {numbers!r}")
+        raise InputError(f"--scale expects numbers of devices such as 32,64,128, not {numbers!r}")
     if most := next((word for word in words if len(word) > DIGITS or int(word) > MOST_DEVICES), ""):
         raise InputError(f"--scale takes at most {MOST_DEVICES:,} devices, not {most[:40]}")
     return sorted({int(word) for word in words})

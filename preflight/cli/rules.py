@@ -18,7 +18,7 @@ from preflight.lint.evidence import evidence
 from preflight.lint.rule import Checkable
 from preflight.lint.suppression import former
 from preflight.report.coverage import coverage
-from preflight.report.page import GENERATED, documented, finds, pages
+from preflight.report.page import GENERATED, documented, finds, levels, pages, severities
 from preflight.run.request import Target
 from preflight.run.settings import SEVERITIES, Facts
 from preflight.source.spelling import did_you_mean
@@ -112,7 +112,9 @@ def rules(
         say(json.dumps([_row(rule) for rule in found], indent=2) + "\n")
     elif every or words or framework or severity:
         if not found:
-            raise InputError(f"no rule has {' and '.join(map(repr, words or ['this choice']))}; see `preflight rules`")
+            raise InputError(
+                f"no rule matches {' and '.join(map(repr, words or ['this choice']))}; see `preflight rules`"
+            )
         say("".join(_lines(found)))
     else:
         say(_counts(found))
@@ -131,7 +133,7 @@ def _chosen(
         rule
         for rule in known
         if framework is None or not rule.frameworks or framework in rule.frameworks
-        if severity is None or str(rule.severity) == severity
+        if severity is None or severity in levels(rule)
         if all(word in f"{rule.id} {' '.join(former(rule.id))} {rule.summary} {finds(rule)}".lower() for word in wanted)
     ]
 
@@ -140,11 +142,11 @@ def _lines(found: Sequence[Checkable]) -> Iterator[str]:
     """A line for each rule, with an example of its message, on the next line if it exceeds WIDTH columns."""
     width = min(max((len(rule.id) for rule in found), default=0), LONG_ID)
     for rule in found:
-        head, found_by_it = f"{rule.id:<{width}}  {rule.severity!s:<7}", finds(rule)
+        head, found_by_it = f"{rule.id:<{width}}  {severities(rule):<7}", finds(rule)
         if len(head) + 2 + len(found_by_it) <= WIDTH:
             yield f"{head}  {found_by_it}\n"
         else:
-            wrapped = wrap(found_by_it, WIDTH, initial_indent="    ", subsequent_indent="    ")
+            wrapped = wrap(found_by_it, WIDTH, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False)
             yield "".join(f"{line.rstrip()}\n" for line in (head, *wrapped))
 
 
@@ -187,7 +189,7 @@ def _newer(found: Sequence[Checkable], since: Target) -> Iterator[str]:
             newer += [(made[0], _span(later, made), rule)] if made else []
     first, width = (max(map(len, column), default=0) for column in ([n[1] for n in newer], [n[2].id for n in newer]))
     for _, span, rule in sorted(newer, key=lambda one: (one[0], one[2].id)):
-        yield f"{span:<{first}}  {rule.id:<{width}}  {rule.severity!s:<7}  {rule.summary}\n"
+        yield f"{span:<{first}}  {rule.id:<{width}}  {severities(rule):<7}  {rule.summary}\n"
 
 
 def _span(later: Sequence[str], made: Sequence[int]) -> str:
@@ -198,7 +200,8 @@ def _span(later: Sequence[str], made: Sequence[int]) -> str:
 
 
 def _row(rule: Checkable) -> dict[str, object]:
-    return {"id": rule.id, "severity": str(rule.severity), "frameworks": list(rule.frameworks), "summary": rule.summary}
+    row = {"id": rule.id, "severity": str(rule.severity), "severities": list(map(str, levels(rule)))}
+    return {**row, "frameworks": list(rule.frameworks), "summary": rule.summary}
 
 
 def _generated(index: Path) -> bool:

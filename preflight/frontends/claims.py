@@ -27,7 +27,7 @@ class FrontEndDialect(NamedTuple):
     """Dialects that yield a document to this one if both claim it."""
 
     weak: Callable[[Document], bool] | None = None
-    """The sufficient evidence if a document is stated to belong to this front end; None: `sign`."""
+    """Replaces `sign` if the user states that a document belongs to this front end; None: `sign` applies."""
 
     others: tuple[str, ...] = ()
     """Other described releases."""

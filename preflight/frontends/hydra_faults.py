@@ -64,7 +64,7 @@ def _why(text: str, after: Sequence[str]) -> str:
         if "=" in text and match is None:
             return Message("Hydra refuses {word:.60}: no override begins like this", word=text)
         return Message(
-            "Hydra refuses {word:.60}, which is not KEY=VALUE: several values are one list, KEY=[a,b]", word=text
+            "Hydra refuses {word:.60}, which is not KEY=VALUE; write several values as a list: KEY=[a,b]", word=text
         )
     value = text[match.end() :]
     if _SECOND.fullmatch(value):

@@ -94,8 +94,8 @@ def _least(most: int, enough: Callable[[int], bool]) -> int:
 
 
 def _need(s: Shape, cluster: Cluster, rank: int, full: int, listed: int, cheap: frozenset[str]) -> float:
-    """Bytes of a stage with a number of fully recomputed layers and a number with cheap operators, including the
-    former."""
+    """Bytes that a stage needs. full: the number of fully recomputed layers; listed: the number of layers that
+    recompute the cheap operators, including the fully recomputed ones."""
     counts, beyond = (
         tuple(count if other == rank else 0 for other in range(s.pipeline)) for count in (full, max(listed - full, 0))
     )

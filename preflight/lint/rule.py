@@ -89,7 +89,7 @@ class Rule:
     """A rule function. `after`: ids of rules whose error means the same mistake; then this one is not reported.
     `beside`: the same, but only if that error is at the same place. noticed: it only passes on problems that loaders,
     or the option parser, noticed under its id. reads: it reports nothing about a run that sets none of these arguments;
-    () if it checks every run.
+    () if it checks every run. usually: the severity of most findings, if `severity` is the exception.
     """
 
     id: str
@@ -102,6 +102,7 @@ class Rule:
     noticed: bool = False
     reads: tuple[str, ...] = ()
     kind: Kind = Kind.GENERAL
+    usually: Severity | None = None
 
     @property
     def paged(self) -> bool:
@@ -179,6 +180,7 @@ def rule(
     noticed: bool = False,
     reads: tuple[str, ...] = (),
     kind: Kind = Kind.GENERAL,
+    usually: Severity | None = None,
 ) -> Callable[[Callable[..., Iterator[Said]]], Rule]:
     """Make a rule of a function; its id is the module's name in kebab case unless given.
 
@@ -188,11 +190,12 @@ def rule(
     noticed: the rule only passes on what loaders, or the parser of the options, noticed under its id.
     reads: the rule reports nothing about a run that touches none of these arguments.
     kind: the basis of its errors.
+    usually: the severity of most findings, if `severity` is the exception.
     """
 
     def make(function: Callable[..., Iterator[Said]]) -> Rule:
         name = id or function.__module__.rpartition(".")[2].replace("_", "-")
-        return Rule(name, severity, function, frameworks, after, upstream, beside, noticed, reads, kind)
+        return Rule(name, severity, function, frameworks, after, upstream, beside, noticed, reads, kind, usually)
 
     return make
 

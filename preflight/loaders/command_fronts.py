@@ -89,8 +89,8 @@ def _waits(started: Started, asked: Allocation) -> Iterator[Problem]:
 def _waiting(launcher: str, nodes: Count, there: Count) -> Problem:
     message = Message.plural(
         there.value,
-        "{launcher} waits for {nodes} nodes, and {source} asks for {there} node",
-        "{launcher} waits for {nodes} nodes, and {source} asks for {there} nodes",
+        "{launcher} waits for {nodes} nodes, but {source} requests {there} node",
+        "{launcher} waits for {nodes} nodes, but {source} requests {there} nodes",
         launcher=launcher,
         nodes=nodes.value,
         source=there.source,
@@ -121,8 +121,8 @@ def _outnumbers(started: Started, devices: Count | None) -> Iterator[Problem]:
         assert started.world is not None and devices is not None
         message = Message.plural(
             devices.value,
-            "{launcher} starts {processes} processes, and {source} asks for {devices} device",
-            "{launcher} starts {processes} processes, and {source} asks for {devices} devices",
+            "{launcher} starts {processes} processes, but {source} requests {devices} device",
+            "{launcher} starts {processes} processes, but {source} requests {devices} devices",
             launcher=started.launcher,
             processes=started.world.value,
             source=devices.source,

@@ -60,7 +60,7 @@ def outside(found: Inline) -> Iterator[Document]:
 
 
 def outer(text: Nested, span: Span) -> Span | None:
-    """The part of the file for a part of the text; None if their spelling differs."""
+    """The span in the file that corresponds to a span of the text; None if their spelling differs."""
     first, last = (text.origins(Piece("", Span(span.source, at, at)))[0].span for at in (span.start, span.end))
     whole = Span(first.source, first.start, last.end)
     return (

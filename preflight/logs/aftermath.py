@@ -58,7 +58,7 @@ OF_COMMUNICATION: tuple[Signature, ...] = (
         r"|Topology.*registered|init_process_group.*timed out|Timed out (?:initializing|waiting for clients)"
         r"|store->get\('[^']{1,40}'\) got error|is setting up NCCL communicator and retr"
         r"|DistStoreError|DistNetworkError",
-        "processes did not find one another, or lost the store that they meet at",
+        "processes did not find each other, or lost the rendezvous store",
         "the same MASTER_ADDR, MASTER_PORT and number of nodes on each node, a different rank for each, and an "
         "open port",
         weak=True,

@@ -97,7 +97,8 @@ OF_ASCEND: tuple[Signature, ...] = (
         "npu-arguments", C.PROGRAM,
         _codes("107000|1070(?:03|04|05|08|16|17|18)|5070(?:24|27|28|31|32)"),
         "CANN's runtime refused an argument of a call",
-        "torch_npu, MindSpore and CANN of versions that belong together; otherwise a defect of the library that calls",
+        "install compatible versions of torch_npu, MindSpore and CANN; otherwise it is a defect of the calling "
+        "library",
     ),
 )  # fmt: skip
 """Codes with one meaning: those of HCCL (EI, EJ) and of the runtime (six digits)."""

@@ -23,13 +23,13 @@ OF_CHECKPOINTS: tuple[Signature, ...] = (
         "other-weight-names", C.ENVIRONMENT,
         r"KeyError: '?\"?(?:\w{1,40}\.){0,3}decoder\.layers\.(?:\w{1,40}\.){1,12}(?:weight|bias)\b",
         "a table of weights does not have Megatron's name of a weight",
-        "versions of Megatron and of what converts or patches it that belong together; a checkpoint that was converted "
-        "for another one looks so, too",
+        "install compatible versions of Megatron and the code that converts or patches it; a checkpoint converted "
+        "for another version is another possible cause",
     ),
     Signature(
         "no-such-weight", C.CHECKPOINT,
         r"KeyError: '?\"?(?:\w{1,40}\.){1,12}(?:weight|bias)\b",
-        "a table of weights does not have the name that the program asks for",
+        "a table of weights does not contain the name that the program needs",
         "the checkpoint and the program name it otherwise, or one of the two does not have it: versions that belong "
         "together, the form that the program saves, or a checkpoint that was converted for it",
     ),

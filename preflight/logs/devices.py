@@ -76,7 +76,8 @@ OF_DEVICES: tuple[Signature, ...] = (
         "other-call", C.ENVIRONMENT,
         r"\b(?:CUDA|HIP|MUSA)(?: driver| runtime)? error(?: \(\d+\))?: |Triton Error \[",
         "a call to the device's runtime was refused",
-        "the driver, the runtime's libraries and torch must belong together; CUDA_LAUNCH_BLOCKING=1 names the operator",
+        "the driver, the runtime's libraries and torch must be compatible; CUDA_LAUNCH_BLOCKING=1 names the "
+        "operator",
         weak=True,
     ),
     Signature(

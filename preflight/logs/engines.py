@@ -42,7 +42,7 @@ OF_ENGINES: tuple[Signature, ...] = (
         r"|does not have a padding token|TypeError: not a string$|can't load a tokenizer"
         r"|Error parsing line .{0,40}tiktoken"
         r"|[Pp]rocessor was not found|Can't load (?:image|feature) (?:processor|extractor)",
-        "the tokenizer does not fit the library that reads it, lacks a part that is needed, or is missing",
+        "the tokenizer is missing, incomplete, or incompatible with the library that reads it",
         "the whole folder of the tokenizer, and a version of transformers and tokenizers that is not older than it",
     ),
     Signature(
@@ -65,7 +65,7 @@ OF_ENGINES: tuple[Signature, ...] = (
         r"|Maximum number of retries reached \(\d+\)\. Cluster resources|[Tt]imed out waiting for placement group"
         r"|[Pp]lacement group creation timed out"
         r"|Insufficient cluster resources|Resource pool .{0,60}cannot be satisfied",
-        "Ray did not give the run the devices that it asks for",
+        "Ray did not provide the devices that the run requests",
         "`ray status` lists the nodes that joined; nodes × devices of the run, its rollout and its reward model must "
         "fit them",
     ),
@@ -126,8 +126,8 @@ OF_ENGINES: tuple[Signature, ...] = (
         r"Failed to update parameter online|[Ww]eight sync failed"
         r"|Failed to (?:update|load) weights? (?:from|online|in)",
         "weights could not be loaded into the engine that generates",
-        "versions of the engine and the framework that belong together; else the names and shapes that one of the two "
-        "gives a weight of this model",
+        "install compatible versions of the engine and the framework; otherwise compare the names and shapes that "
+        "both use for the weights of this model",
     ),
     Signature(
         "remote-code", C.CONFIG,

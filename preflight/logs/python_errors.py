@@ -44,7 +44,7 @@ OF_PYTHON: tuple[Signature, ...] = (
         "version-refused", C.ENVIRONMENT,
         r"\bversion of .{1,40} (?:is|are) not compatible|[Pp]lease (?:use|install) a version (?:that|of)"
         r"|\b(?:requires?|needs?) (?:\w{1,20} )?[\w.-]{1,30} ?(?:>=|==)\s?v?(?!0\.0\b)\d+\.\d",
-        "a package of another version is asked for",
+        "another version of a package is required",
         "install the version that the message names",
     ),
     Signature(
@@ -73,15 +73,15 @@ OF_PYTHON: tuple[Signature, ...] = (
         r"omegaconf\.errors|ConfigAttributeError|ConfigKeyError|MissingMandatoryValue|InterpolationKeyError"
         r"|ConfigCompositionException|MissingConfigException|LexerNoViableAlt|Error merging|yaml\.\w+\.\w+Error"
         r"|\d+ validation errors? for|not used by the HfArgumentParser|Error parsing override|mismatched input '",
-        "a configuration is refused as it is written",
+        "a configuration is refused",
         "`preflight check` names the key and its line",
     ),
     Signature(
         "process-groups", C.PROGRAM,
         r"[Pp]rocess group has not been initialized|group is (?:not|ot|already) initialized"
         r"|initialize the default process group twice|is not part of (?:group|the process group)",
-        "a part of the program uses groups of processes before they are made, or makes them twice",
-        "the launcher that the program expects, versions that belong together, and one copy of the framework; else "
+        "a part of the program uses process groups before they are created, or creates them twice",
+        "check the launcher, compatible versions, and that only one copy of the framework is installed; otherwise "
         + DEFECT,
         weak=True,
     ),
@@ -129,7 +129,7 @@ OF_PYTHON: tuple[Signature, ...] = (
         r"|shape mismatch: |size mismatch, |must match the existing size|output with shape .{0,60} doesn't match"
         r"|[Ss]hape mismatch for|[Ss]hapes? (?:of|for) .{0,60}(?:mismatch|do(?:es)? not match)"
         r"|number of sizes provided|einsum\(\): ",
-        "the sizes of two tensors do not fit",
+        "the sizes of two tensors do not match",
         "the sizes in the message against those of the model, the sequence and the batch: padding and packing of "
         "samples, the layout, and weights of another model are the usual causes",
         weak=True,
@@ -137,7 +137,7 @@ OF_PYTHON: tuple[Signature, ...] = (
     Signature(
         "argument-not-there", C.ENVIRONMENT,
         r"AttributeError: 'Namespace' object has no attribute",
-        "the program asks for an argument that its parser does not have",
+        "the program reads an argument that its parser does not have",
         "parts of one version: an installed package of the same name as the checkout, a patched framework, or a script "
         "of another release are the usual causes",
     ),

@@ -105,7 +105,7 @@ SIGNATURES: tuple[Signature, ...] = (
         r"Address already in use|EADDRINUSE|errno: 98|error code: -?98\b|EI0019"
         r"|The IP address and port have been bound|server socket has failed to listen"
         r"|listen on ip\[[^\]]{0,60}\] and specific port\[\d+\] fail",
-        "the port that processes meet at is taken",
+        "the rendezvous port is in use",
         "another MASTER_PORT, or end the job that still holds this one",
     ),
     Signature(
@@ -124,7 +124,7 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|Duplicate GPU detected|cuda runtime error \(101\)|CUDA driver version is insufficient"
         r"|all CUDA-capable devices are busy|device < num_gpus INTERNAL ASSERT"
         r"|error code is 107001|local_rank.*device_count|NPU device is not available|EE1001.*device",
-        "a process does not get the device that it asks for",
+        "a process does not get the device that it requests",
         "as many processes a node as devices are visible: --nproc-per-node, CUDA_VISIBLE_DEVICES, "
         "ASCEND_RT_VISIBLE_DEVICES",
     ),
@@ -140,7 +140,7 @@ SIGNATURES: tuple[Signature, ...] = (
         r"cannot open shared object file|package doesn't have \w+ built in|(?:was )?not (?:compiled|built) with"
         r"|undefined symbol|version `\w+_[\d.]+' not found|libatb\.so"
         r"|libascend\w*\.so.*not found|DLL load failed",
-        "a library is missing, is of another version, or was built without a part that is needed",
+        "a library is missing, has the wrong version, or was built without a required part",
         "set up the environment before the start (set_env.sh of CANN and nnal), and versions that were built "
         "together",
     ),
@@ -151,13 +151,13 @@ SIGNATURES: tuple[Signature, ...] = (
         r"(?:is not|not|must be) (?:available|installed|found)|Please install (?:apex|transformer|flash)"
         r"|requires? .* to be installed",
         "a package, or a name in it, could not be imported",
-        "install the version that this release of the framework asks for in the environment of the job",
+        "in the job's environment, install the version that this framework release requires",
     ),
     Signature(
         "import-failed", C.ENVIRONMENT,
         r"Failed to import \S+ because of the following error|Error importing (?:module|plugin)",
         "a package cannot be imported",
-        "the lines below it name the package or the library that does not fit",
+        "the lines below it name the incompatible package or library",
         weak=True,
     ),
     Signature(
@@ -176,15 +176,15 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|Triton PTX codegen error"
         r"|Command '\['(?:[^']*/)?(?:ptxas|nvcc|hipcc|gcc|g\+\+|clang|cc|c\+\+|ccec|bisheng\S*)'",
         "a kernel could not be compiled or loaded",
-        "versions of Triton, torch and the driver that belong together, a compiler on the node, and on NPUs "
-        "triton-ascend",
+        "install compatible versions of Triton, torch and the driver, a compiler on the node, and triton-ascend on "
+        "NPUs",
     ),
     Signature(
         "torch-compile", C.PROGRAM,
         r"_inductor\.exc\.|_dynamo\.exc\.|InductorError",
         "torch.compile could not trace or compile a part of the program",
-        "run without it first; then a compiler on the node, versions of torch and Triton that belong together, and the "
-        "operation that the message names",
+        "run without torch.compile first; then check the compiler on the node, compatible versions of torch and "
+        "Triton, and the operation that the message names",
     ),
     Signature(
         "build", C.ENVIRONMENT,
@@ -200,7 +200,7 @@ SIGNATURES: tuple[Signature, ...] = (
         "precision", C.PROGRAM,
         r"must have the same dtype|expected scalar type \w+ but found|expected \w+ and \w+ to have the same dtype"
         r"|not implemented for '(?:Half|BFloat16|Float8\w*|Double)'",
-        "an operation does not take the precision of its tensors, or tensors of two precisions meet in it",
+        "an operation does not support the precision of its tensors, or gets tensors of two precisions",
         "the precision of the run against that of the weights it loads, and of parts that are frozen or added",
         weak=True,
     ),
@@ -232,9 +232,9 @@ SIGNATURES: tuple[Signature, ...] = (
         r"TypeError: \S*\(\) (?:got an unexpected keyword|missing \d+ required|got multiple values)"
         r"|AttributeError: (?:partially initialized )?module \S+ has no attribute"
         r"|takes \d+ positional arguments? but \d+|\w\(\) takes no arguments",
-        "a part of the program asks another one for a name, or gives it arguments, that it does not have",
-        "most often two parts are of other versions: install those that belong together; a configuration that an older "
-        "version saved is such a part, too",
+        "a part of the program uses a name or arguments that another part does not have",
+        "usually the versions of two parts differ: install compatible versions; a configuration saved by an older "
+        "version is another possible cause",
     ),
     *OF_CHECKPOINTS,
     Signature(

@@ -107,7 +107,7 @@ STAGES = (
     Stage(
         Cause.ENVIRONMENT,
         r"global_vars\.py:_ensure_var_is_(?:not_)?initialized$",
-        "a part of the program asks for the framework's arguments before they are read, or they are read twice",
+        "the program uses the framework's arguments before they are parsed, or parses them twice",
     ),
     Stage(
         Cause.ENVIRONMENT,
@@ -218,9 +218,9 @@ def stage_of(failure: Failure) -> tuple[Cause, str] | None:
     if failure.kind in CHECKED and any(CHECKS.search(frame.source) for frame in failure.frames[-1:]):
         return Cause.CONFIG, "a check of the program refused the configuration"
     if failure.kind == "KeyError" and ASKS.search(failure.frames[-1].source if failure.frames else ""):
-        return Cause.CONFIG, "the program asks for a key that the configuration does not have"
+        return Cause.CONFIG, "the program reads a key that the configuration does not have"
     if failure.kind != "AttributeError" and SHAPES.search(failure.message):
-        return Cause.CONFIG, "sizes do not divide or do not fit: the message names them"
+        return Cause.CONFIG, "sizes are not divisible or do not match: the message names them"
     if failure.kind in CHECKED and OPTION.search(failure.message):
         return Cause.CONFIG, "a check of the program refused the configuration"
     refused = _refused(failure, own)

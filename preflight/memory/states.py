@@ -243,7 +243,7 @@ def attention(s: Shape) -> set[tuple[float, float]]:
 
 
 def last_inputs(s: Shape, rank: int) -> float:
-    """Each part of the model that receives input from another rank keeps its last input, and the gradient of it, until
+    """Each part of the model that receives input from another rank keeps its last input and its gradient until
     the next one arrives: 2 x 2·S·h (Megatron-LM d98e8a6, transformer_block.py:463, schedules.py:561-591). While layers
     run, that input is one of those in flight."""
     if s.pipeline == 1 or s.kernels not in (*CUDA, TORCH_NPU):

@@ -43,7 +43,7 @@ PATHS: dict[str, Callable[..., Any]] = {
 }
 FOLDERS = frozenset(f"os.path.{name}" for name in ("exists", "isfile", "isdir", "getsize", "islink", "lexists"))
 PACKAGE = "package"
-"""How the fact begins that is asked for whether a package is installed."""
+"""The prefix of the fact whether a package is installed."""
 FILES = "folder contents"
 """The fact that is queried for the contents of a path: the paths of a run belong to the machine on which it starts."""
 LISTS = frozenset(("os.listdir", "os.scandir", "os.walk", "os.access", "os.stat", "glob.glob", "glob.iglob"))

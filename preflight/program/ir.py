@@ -13,9 +13,9 @@ from preflight.source.hints import Any
 
 Node = tuple[Any, ...]
 VERSION = 2
-"""Goes up with every change of the form."""
+"""Increases with every change of the format."""
 DEPTH = 250
-"""Levels of nesting that are converted; people do not write programs with deeper ones."""
+"""Levels of nesting that are converted; real programs are not nested more deeply."""
 PLAIN = (str, int, float, bool, type(None), bytes, complex, type(...))
 DROPPED = frozenset(("ctx", "type_comment", "kind", "type_params", "simple"))
 

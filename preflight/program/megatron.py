@@ -162,7 +162,7 @@ class Megatron:
             if isinstance(raised.error, (ImportError, AttributeError)):
                 return MISSING
             raise
-        return MISSING if isinstance(found, Symbol) else found  # a file taken for no module of the program
+        return MISSING if isinstance(found, Symbol) else found  # the file of no module of the program
 
     def _build(self, given: list[Value], named: Names) -> Value:
         """The parser, built for the first command and kept."""

@@ -72,7 +72,7 @@ def _rank_groups(run: Engine, function: Function, given: list[Value], named: Nam
         else:
             outer = [base + step for step in steps for base in outer]
         strides *= size
-    if strides != world:  # the function's own assertion reports it, or it leaves groups out
+    if strides != world:  # the function's own assertion reports it, or it omits groups
         return MISSING
     return [[base + step for step in inner] for base in outer]
 

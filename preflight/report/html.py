@@ -224,7 +224,7 @@ def _run(job: Job) -> dict[str, Any]:
 
 
 def _grouped(terms: Iterable[Term], width: float) -> list[tuple[str, float, float]]:
-    """The groups of terms in their order: name, GiB, share of the width in percent."""
+    """The groups of terms in order: name, GiB, share of the width in percent."""
     sizes = dict.fromkeys(GROUPS, 0.0)
     for term in terms:
         sizes[group_of(term.name)] += term.high

@@ -21,6 +21,7 @@ from preflight.lint.rule_table import stamp
 from preflight.lint.suppression import present
 from preflight.report.documentation_urls import installed_page, page_url, site
 from preflight.source import cache as kept_file
+from preflight.source.finding import Severity
 from preflight.source.hints import Any
 from preflight.source.record import NamedTuple
 from preflight.source.spelling import did_you_mean, nearest
@@ -158,6 +159,17 @@ def rule_text(rule: Checkable) -> str:
     return rule.page if spell is None else declared_page(real, spell, examples().get(rule.id))
 
 
+def levels(rule: Checkable) -> list[Severity]:
+    """The severities of a rule's findings: the usual one first, then that of its exceptions."""
+    usual: Severity | None = getattr(getattr(rule, "real", rule), "usually", None)
+    return [rule.severity] if usual is None else [usual, rule.severity]
+
+
+def severities(rule: Checkable) -> str:
+    """The severities of a rule's findings in words: "warning or error"."""
+    return " or ".join(map(str, levels(rule)))
+
+
 def rule_page(rule: Checkable) -> str:
     """The page of one rule as Markdown: id, severity, text and options."""
     head, _, rest = rule_text(rule).partition("\n")
@@ -166,7 +178,7 @@ def rule_page(rule: Checkable) -> str:
             [
                 f"# {rule.id}",
                 "",
-                f"*{rule.severity} · {_where(rule)}*",
+                f"*{severities(rule)} · {_where(rule)}*",
                 "",
                 head.strip(),
                 "",
@@ -186,7 +198,7 @@ def topic_page(topic: Topic, rules: Mapping[str, Checkable]) -> str:
     lines = [f"# {topic.title.removesuffix('.')}", "", f"*{len(topic.ids)} checks · {', '.join(frameworks)}*", ""]
     lines += ["| check | severity | what it finds |", "|---|---|---|"]
     lines += [
-        f"| [{anchor(id)}](#{anchor(id)}) | {rules[id].severity} | {_cell(finds(rules[id]))} |" for id in topic.ids
+        f"| [{anchor(id)}](#{anchor(id)}) | {severities(rules[id])} | {_cell(finds(rules[id]))} |" for id in topic.ids
     ]
     for id in topic.ids:
         lines += ["", _section(rules[id])]
@@ -196,7 +208,7 @@ def topic_page(topic: Topic, rules: Mapping[str, Checkable]) -> str:
 def _alone(rule: Checkable) -> str:
     """The page of a topic with one rule: the rule's page, with the heading that links refer to."""
     rest = rule_page(rule).split("\n", 3)[3]
-    return f"# {anchor(rule.id)}\n\n`{rule.id}` · {rule.severity} · {_where(rule)}\n{rest}"
+    return f"# {anchor(rule.id)}\n\n`{rule.id}` · {severities(rule)} · {_where(rule)}\n{rest}"
 
 
 def _section(rule: Checkable) -> str:
@@ -209,7 +221,7 @@ def _section(rule: Checkable) -> str:
     lines = [
         f"## {anchor(rule.id)}",
         "",
-        f"`{rule.id}` · {rule.severity} · {_where(rule)}",
+        f"`{rule.id}` · {severities(rule)} · {_where(rule)}",
         "",
         body,
         *_options(rule, "**Options**"),

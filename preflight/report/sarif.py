@@ -23,7 +23,7 @@ from preflight.source.hints import Any
 from preflight.source.text import Span
 
 Part = dict[str, Any]
-"""An object of the standard, by the names of the standard."""
+"""An object of the SARIF standard, with its property names."""
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}
 

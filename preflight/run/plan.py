@@ -325,7 +325,7 @@ class Plan:
     unmodelled: tuple[Unmodelled, ...] = ()
     doubted: tuple[Unmodelled, ...] = ()
     untimed: tuple[Unmodelled, ...] = ()
-    """Features that may change the time of a step and have no term."""
+    """Features that may change the step time but have no formula."""
     architecture: int = 0
     bounds: tuple[Bound, ...] = ()
     supposed: Callable[[], Supposed | None] | None = None

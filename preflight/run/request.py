@@ -30,7 +30,7 @@ class Target(NamedTuple):
 
 
 MOST_DEVICES = 1_000_000
-"""Devices of a job: no machine has more, and a search over the divisors of a larger number has no end."""
+"""Devices of a job: no machine has more, and a search over the divisors of a larger number would take too long."""
 
 
 class NamesRead:

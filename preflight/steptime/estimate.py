@@ -131,7 +131,7 @@ SAME_TIME = frozenset(
         *(Unmodelled.LOW_PRECISION_OPTIMIZER, Unmodelled.OTHER_OPTIMIZER),
     )
 )
-"""Features that are unknown to the memory model and do not change the time of a step."""
+"""Features that are unknown to the memory model and do not change the step time."""
 
 
 def completed(plan: Plan) -> tuple[Plan, tuple[str, ...]]:

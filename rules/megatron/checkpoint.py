@@ -79,8 +79,8 @@ MEGATRON.add(
             a.ckpt_fully_parallel_save_process_group != a.ckpt_fully_parallel_load_process_group,
         ),
         message=(
-            "--ckpt-pg-tensors-cache-path needs the same group to save and load, "
-            "here {ckpt_fully_parallel_save_process_group} and {ckpt_fully_parallel_load_process_group}"
+            "--ckpt-pg-tensors-cache-path needs the same group to save and load, not "
+            "{ckpt_fully_parallel_save_process_group} and {ckpt_fully_parallel_load_process_group}"
         ),
         why="the file of one group would be read for the other; " + REFUSED,
         at=(

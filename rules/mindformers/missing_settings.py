@@ -224,7 +224,7 @@ def _filled(job: Job) -> dict[str, str]:
     )
     grouped = job.arguments.get("grouped_lr_schedule").raw is not None
     rate = Message(
-        "{type} from {start} to {end} is trained with{anyway}",
+        "training uses {type} from {start} to {end}{anyway}",
         type=schedule["type"],
         start=schedule["learning_rate"],
         end=schedule["lr_end"],
@@ -232,7 +232,7 @@ def _filled(job: Job) -> dict[str, str]:
     )
     optimizer = sections["optimizer"]
     adam = Message(
-        "{type} with betas {betas} and no weight decay is trained with",
+        "training uses {type} with betas {betas} and no weight decay",
         type=optimizer["type"],
         betas=optimizer["betas"],
     )

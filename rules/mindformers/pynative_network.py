@@ -44,7 +44,7 @@ PYNATIVE.add(
     refuse(
         "experts-positive",
         experts.is_set & (experts <= 0),
-        message="the number of experts is {net.num_moe_experts}; leave it out for a dense model",
+        message="the number of experts is {net.num_moe_experts}; omit it for a dense model",
     ),
     refuse(
         "mixture-bias",

@@ -134,8 +134,8 @@ def test_a_revision_has_the_files_that_it_names_as_they_were(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "compare two files, two folders, or revisions of git"),
-        (["old.sh"], "compare two files, two folders, or revisions of git"),
+        ([], "compare two files, two folders, or git revisions"),
+        (["old.sh"], "compare two files, two folders, or git revisions"),
         (["old.sh", "folder"], "are a folder and a file"),
         (["nowhere.."], "is not in a git repository"),
         (["old.sh", "old.sh", "-f", "html"], "prints text, markdown or json, not 'html'"),

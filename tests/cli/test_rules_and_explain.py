@@ -26,7 +26,7 @@ def test_rules_lists_those_with_all_words_of_a_framework_and_severity(real_cli: 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("zzzz",), "no rule has 'zzzz'; see `preflight rules`"),
+        (("zzzz",), "no rule matches 'zzzz'; see `preflight rules`"),
         (("--severity", "eror"), "--severity must be one of error, warning, note, not 'eror'; did you mean 'error'?"),
     ],
 )

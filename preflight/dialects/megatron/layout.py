@@ -132,7 +132,7 @@ def _exact(shards: int, size: int) -> int:
 
 
 FORMER = {"tensor_model_parallel_size": "model_parallel_size", "micro_batch_size": "batch_size"}
-"""Sizes and the arguments that they had before the described releases, which refuse them."""
+"""Sizes and their former argument names, which the described releases refuse."""
 
 
 @derives(*FORMER)

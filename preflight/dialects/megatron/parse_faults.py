@@ -24,7 +24,7 @@ from preflight.source.text import Span
 
 
 def as_it_is(problem: Problem) -> Problem:
-    """A problem that is reported as it is."""
+    """A problem that is reported unchanged."""
     return problem
 
 

@@ -127,7 +127,7 @@ class Hydra(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """A config of the list in its order; package: the keys above its values."""
+    """A config of the list, in order; package: the keys above its values."""
 
     document: Document
     package: str

@@ -61,7 +61,7 @@ _SPELT = {"ms-swift": r"(?:ms[-_]?)?swift", "nemo-rl": r"nemo[-_]?rl", "megatron
 """How a front end is written in names of packages, images and folders."""
 _BRANCH = lazy_pattern(rf"(?:-b|--branch)[ =](?:release/)?{_VERSION}")
 GLUED = {"ms-swift": r"|(?<=swift)(?=\d)", "verl": r"|(?<=verl)(?=\d)"}
-"""Names that tags of images have directly before the release, as `app-verl0.5-vllm0.10.0`."""
+"""Names that tags of images have directly before the release, such as `app-verl0.5-vllm0.10.0`."""
 LONGEST = 1000
 """Characters of a line that are searched for a release."""
 

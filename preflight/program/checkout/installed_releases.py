@@ -19,7 +19,7 @@ _TAG = lazy_pattern(r"\bcore_[vr](\d+\.\d+\.\d+)|\bmegatron[-_]core(?:\[[\w, -]*
 _IN_NAME = lazy_pattern(
     r"(?i)(?:\b|_)megatron[-_](?:lm|core)[-_](?:core[-_])?[rv]?([0-3])[._](\d+)(?:[._](\d+))?(?![\w.]*\d)"
 )
-"""A folder or a branch that is called after a release, as `third_party/megatron_lm_0_9_0`."""
+"""A folder or a branch that is named after a release, such as `third_party/megatron_lm_0_9_0`."""
 _COMMENT = lazy_pattern(r"(?m)^[ \t]*#.*$")
 _MINDFORMERS = lazy_pattern(r"\bmindformers\s*(?:==|~=)\s*(\d+\.\d+\.\d+)")
 _RANGE = lazy_pattern(
