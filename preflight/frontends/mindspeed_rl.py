@@ -12,6 +12,7 @@ from preflight.dialects.megatron.words import MINDSPEED_STEPS
 from preflight.dialects.undescribed import contracts
 from preflight.frontends.composed import Dotted, hydra, typed
 from preflight.frontends.front_end import FrontEnd, doubted, unread
+from preflight.frontends.hydra_faults import of_missing
 from preflight.frontends.option_releases import at_release, at_stated
 from preflight.frontends.published_network import trained
 from preflight.frontends.reading import Typed
@@ -120,6 +121,8 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
     made = _typed(front_end, Dotted(config, documents, found.overrides if found is not None else ()), surroundings)
     open_launch = document.launch is not None and document.launch.open
     made.parsed.open = found is None or bool(found.missing) or open_launch or _model_is_missing(config)
+    if found is not None and found.missing:
+        made.parsed.faults += of_missing(found.documents[0], found.missing)
     result = reading(front_end, document, surroundings, made)
     if config.at(RL).node is None:
         return result

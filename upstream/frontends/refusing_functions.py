@@ -195,8 +195,18 @@ def _in(*names: str) -> tuple[Any, ...]:
 
 SETUP, WORKER = "nemo_rl/models/megatron/setup.py", "nemo_rl/models/policy/workers/megatron_policy_worker.py"
 OF_POLICY: Mapping[str, Any] = {"config": POLICY, "self.cfg": POLICY, "model_cfg": ["?"]}
+OPD = "on_policy_distillation"
+SETTINGS: Mapping[str, Any] = {
+    "master_config": "",
+    "opd_module.is_non_colocated_teachers_enabled(master_config)": [
+        "and",
+        ["get", f"{OPD}.enabled", False],
+        ["get", f"{OPD}.non_colocated_teachers.enabled", False],
+    ],
+}
+"""nemo_rl/algorithms/opd.py also accepts objects."""
 NEMO_RL = (
-    *(Place(f"nemo_rl/algorithms/{name}.py", "setup", {"master_config": ""}, _in(name)) for name in ALGORITHMS),
+    *(Place(f"nemo_rl/algorithms/{name}.py", "setup", SETTINGS, _in(name)) for name in ALGORITHMS),
     *(
         Place(f"nemo_rl/algorithms/{name}.py", f"{name}_train", {"master_config": ""}, _in(name))
         for name in ("dpo", "rm", "sft", "ppo")
