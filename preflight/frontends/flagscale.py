@@ -179,6 +179,7 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
 NAMES: Mapping[tuple[str, ...], tuple[str, ...]] = {
     ("experiment", "task", "type"): ("train", "inference", "serve", "compress", "rl"),
     ("experiment", "task", "backend"): ("megatron",),
+    ("experiment", "runner", "type"): ("ssh", "cloud"),
     ("action",): ("run", "dryrun", "test", "stop", "query", "auto_tune"),
 }
 """Words that run.py and runner_train.py compare."""

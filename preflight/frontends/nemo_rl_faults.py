@@ -79,6 +79,12 @@ def of_interpolations(config: Composed, own: Callable[[str], bool], *, sure: boo
             key = ".".join(map(str, path))
             message = Message("{key} leads to {lost}, which the config does not have", key=key, lost=lost)
             yield Problem(REFUSED, message, node.span)
+        elif why := config.malformed(node):
+            key = ".".join(map(str, path))
+            message = Message(
+                "OmegaConf refuses the value {value:.80} of {key}: {why}", value=node.value, key=key, why=why
+            )
+            yield Problem(REFUSED, message, node.span)
         elif (name := config.unregistered(node)) and not own(name):
             template = "NeMo RL has no resolver {name}, only {known:and}"
             message = Message(template, name=name, known=(*ARITHMETIC, "oc.*"))

@@ -129,7 +129,8 @@ def _switches(deep: Sequence[tuple[Fault, ...]]) -> bool:
 
 def _is_one(value: object, choices: Sequence[object]) -> bool:
     """Whether a literal accepts a value; unknown if numbers and booleans are interchanged."""
-    return any(value == one or (isinstance(one, bool) and isinstance(value, int)) for one in choices)
+    number = isinstance(value, int) and not isinstance(value, bool)
+    return any(value == one or (isinstance(one, bool) and number) for one in choices)
 
 
 def _choices(choices: Sequence[object]) -> str:

@@ -82,6 +82,12 @@ PLACES: Mapping[str, tuple[Place, ...]] = {
             "BaseMegatronTrainer.get_optimizer_and_scheduler",
             {"self.args": "", "mcore_016": True},
         ),
+        Place(
+            "swift/megatron/trainers/rollout_mixin.py",
+            "MegatronRolloutMixin._init_rollout_engine",
+            {"self.args": "", "is_torch_npu_available()": False, "is_vllm_available()": True, "self.world_size": ["?"]},
+            (["or", GRPO, DISTILLS],),
+        ),
         Place("swift/megatron/arguments/sft_args.py", "MegatronSftArguments.__post_init__", SELF),
         Place("swift/arguments/base_args/base_args.py", "BaseArguments._init_lazy_tokenize", SELF),
     ),

@@ -22,6 +22,8 @@ CRITIC = ["if", ["!=", at("critic.enable"), None], at("critic.enable"), _is("alg
 """verl/trainer/ppo/utils.py, need_critic."""
 REFERENCE = ["or", ["get", "algorithm.use_kl_in_reward", False], at(f"{ACTOR}.use_kl_loss")]
 DISTILLS = ["get", "distillation.enabled", False]
+TEACHER = "distillation.teacher_models.teacher_model"
+"""The section of a single teacher, whose key and number of replicas are set from others."""
 REWARD_MODEL = at("reward.reward_model.enable")
 V1_TRAINS = ["get", "trainer.use_v1", False]
 MODE = "trainer.v1.trainer_mode"
@@ -139,6 +141,12 @@ VERL = (
         "verl/workers/rollout/llm_server.py",
         "LLMServerManager._initialize_llm_servers",
         {"self.rollout_config": ROLLOUT},
+    ),
+    Place(
+        "verl/workers/config/distillation.py",
+        "DistillationTeacherModelConfig.check_configured",
+        {"self": TEACHER, "self.key": True, "self.num_replicas": True},
+        (DISTILLS, ["==", ["len", at("distillation.teacher_models")], 1]),
     ),
     Place(
         "verl/experimental/reward_loop/reward_manager/dapo.py",

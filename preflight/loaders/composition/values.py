@@ -208,6 +208,14 @@ class Composed:
             return ""
         return self._lost(part, Found(None, node, path)) if part is not None else ""
 
+    def malformed(self, node: Node) -> str:
+        """Why the text of a value is not what OmegaConf's grammar accepts; "" if it is, or is very long."""
+        try:
+            template(str(node.value) if has_interpolation(node.value) else "")
+        except Malformed as error:
+            return "" if len(str(node.value)) > MAX_TEXT // 10 else str(error)
+        return ""
+
     def unregistered(self, node: Node) -> str:
         """The first resolver in the text of a value that is neither OmegaConf's nor the program's; "" if none is."""
         try:
