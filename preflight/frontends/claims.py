@@ -233,10 +233,9 @@ def is_nemo_rl(document: Document) -> bool:
         return False
     engine, parents = tree.get("policy", "megatron_cfg"), tree.get("defaults")
     if engine is not None and engine.kind == "mapping":
-        enabled, other = engine.get("enabled"), tree.get("policy", "dtensor_cfg", "enabled")
+        enabled = engine.get("enabled")
         whole = parents is not None or tree.get("policy", "model_name") is not None  # same name as in Hydra
-        neither = other is not None and other.value is False
-        return whole and (enabled is None or enabled.value is not False or neither)
+        return whole and (enabled is None or enabled.value is not False)
     listed = parents is not None and parents.kind != "scalar"  # Hydra uses the same name
     if listed and all(tree.get(section) is None for section in _NEMO_SECTIONS):
         return False

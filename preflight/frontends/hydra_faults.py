@@ -300,7 +300,7 @@ def of_missing(document: Document, missing: Sequence[str]) -> Iterator[Problem]:
             if f"{group}/{option}" not in missing:
                 continue
             near = nearest(option, sorted(one.stem for one in folder.iterdir() if one.suffix == ".yaml"), 0.6)
-            if near:
+            if near and near != option:  # that one exists, and is not opened
                 template = "there is no {group}/{option}.yaml; did you mean {near}"
                 message = Message(template, group=group, option=option, near=near)
                 yield Problem(REFUSED, message, node.span, fix=(f"write {near}", node.span, near))

@@ -212,10 +212,11 @@ def _unknown_models(config: Composed) -> Iterator[Problem]:
     names = [str(one.key.value) for one in models.entries] if models is not None else []
     for section in (TRAINING, ACTOR, *OTHERS):
         found = config.at(section, "model")
-        if found.node is not None and isinstance(found.value, str) and found.value not in names:
-            if near := nearest(found.value, names, 0.6):
-                template = "no config of a model is called {name}; did you mean {near}"
-                yield Problem(REFUSED, Message(template, name=found.value, near=near), found.node.span)
+        known = found.node is None or not isinstance(found.value, str) or found.value in names
+        near = None if known else nearest(str(found.value), names, 0.6)
+        if near and found.node is not None:
+            template = "no config of a model is called {name}; did you mean {near}"
+            yield Problem(REFUSED, Message(template, name=found.value, near=near), found.node.span)
 
 
 def _model_is_missing(config: Composed) -> bool:

@@ -38,8 +38,7 @@ def of_own_code(
 ) -> Iterator[Problem]:
     """The refusals of a run that trains with Megatron. release: the described one that applies; wanted: the one that is
     stated or shown; first: the file of the run; known: problems that are already reported."""
-    megatron, other = (config.at("policy", one, "enabled").value for one in ("megatron_cfg", "dtensor_cfg"))
-    if megatron is True or (megatron is False and other is False):
+    if config.at("policy", "megatron_cfg", "enabled").value is True:
         sure = partial(_has_surely, release, wanted)
         yield from of_code(refusals_at(release), config, f"NeMo RL {release}", first=first, sure=sure, known=known)
 

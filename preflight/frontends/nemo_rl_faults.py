@@ -82,7 +82,7 @@ def of_interpolations(config: Composed, own: Callable[[str], bool], *, sure: boo
         elif why := config.malformed(node):
             key = ".".join(map(str, path))
             message = Message(
-                "OmegaConf refuses the value {value:.80} of {key}: {why}", value=node.value, key=key, why=why
+                "the value {value:.80} of {key} is not valid for OmegaConf: {why}", value=node.value, key=key, why=why
             )
             yield Problem(REFUSED, message, node.span)
         elif (name := config.unregistered(node)) and not own(name):

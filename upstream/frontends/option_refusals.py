@@ -86,7 +86,7 @@ PLACES: Mapping[str, tuple[Place, ...]] = {
             "swift/megatron/trainers/rollout_mixin.py",
             "MegatronRolloutMixin._init_rollout_engine",
             {"self.args": "", "is_torch_npu_available()": False, "is_vllm_available()": True, "self.world_size": ["?"]},
-            (["or", GRPO, DISTILLS],),
+            (["or", GRPO, DISTILLS], ["not", ["get", "use_ray", False]]),
         ),
         Place("swift/megatron/arguments/sft_args.py", "MegatronSftArguments.__post_init__", SELF),
         Place("swift/arguments/base_args/base_args.py", "BaseArguments._init_lazy_tokenize", SELF),
