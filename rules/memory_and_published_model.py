@@ -191,7 +191,7 @@ def differs_from_published(job: Job) -> Iterator[Finding | Unverified]:
     )
 
 
-_FROM_CONFIG = re.compile(r"--(?:[a-z]{1,20}-){0,3}(?:bridge|from-hf|hf-model)(?:-[a-z]{1,20}){0,4}")
+_FROM_CONFIG = lazy_pattern(r"--(?:[a-z]{1,20}-){0,3}(?:bridge|from-hf|hf-model)(?:-[a-z]{1,20}){0,4}")
 
 
 def _is_from_config(document: Document) -> bool:

@@ -263,7 +263,8 @@ def is_flagscale(document: Document) -> bool:
 def _resembles(node: Node, name: str) -> bool:
     """Whether a value is a word, or a misspelling of it."""
     value = str(node.value)
-    return value == name or (value not in ("trans", "rain") and nearest(value, [name], 0.8) == name)
+    near = value.startswith(name) or nearest(value, [name], 0.8) == name
+    return value == name or (value not in ("trans", "rain") and near)
 
 
 def is_megatron_bridge(document: Document) -> bool:

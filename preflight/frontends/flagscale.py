@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.megatron import batch, layout, pipeline, silent_switches, sizes
 from preflight.dialects.megatron.namespace import NotKnown, Run, derives
 from preflight.frontends.composed import Dotted, opener, typed
 from preflight.frontends.front_end import FrontEnd
-from preflight.frontends.hydra_faults import REFUSED
+from preflight.frontends.hydra_faults import REFUSED, of_missing
 from preflight.frontends.meshes import meshes
 from preflight.frontends.option_releases import at_stated
 from preflight.frontends.published_network import trained
@@ -170,33 +170,16 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
     made = _read(Dotted(config, found.documents), surroundings, whole=not missing)
     told = (
         *of_missing(document, found.missing),
-        *of_interpolations(Composed(document.tree)),
+        *of_interpolations(config),
         *of_names(Composed(document.tree)),
     )
     return made._replace(arguments=replace(made.arguments, problems=(*made.arguments.problems, *told)))
 
 
-def of_missing(document: Document, missing: Sequence[str]) -> Iterator[Problem]:
-    """Missing parts for which the folder has a file with a similar name; other parts are unknown, because a config may
-    have been copied without them."""
-    named = document.tree.get("defaults") if document.tree is not None else None
-    path = document.source.path
-    for entry in (entry for item in (named.items if named is not None else ()) for entry in item.entries):
-        group, option = str(entry.key.value), str(entry.value.value)
-        folder = path.parent / group if path is not None else None
-        if f"{group}/{option}" not in missing or "$" in group or folder is None or not folder.is_dir():
-            continue
-        near = nearest(option, sorted(one.stem for one in folder.iterdir() if one.suffix == ".yaml"), 0.6)
-        if near:
-            message = Message(
-                "there is no {group}/{option}.yaml; did you mean {near}", group=group, option=option, near=near
-            )
-            yield Problem(REFUSED, message, entry.value.span, fix=(f"write {near}", entry.value.span, near))
-
-
 NAMES: Mapping[tuple[str, ...], tuple[str, ...]] = {
     ("experiment", "task", "type"): ("train", "inference", "serve", "compress", "rl"),
     ("experiment", "task", "backend"): ("megatron",),
+    ("experiment", "runner", "type"): ("ssh", "cloud"),
     ("action",): ("run", "dryrun", "test", "stop", "query", "auto_tune"),
 }
 """Words that run.py and runner_train.py compare."""
@@ -215,9 +198,8 @@ def of_names(config: Composed) -> Iterator[Problem]:
 
 
 def of_interpolations(config: Composed) -> Iterator[Problem]:
-    """Interpolations of the experiment, and of Hydra's own settings, without a target: Hydra resolves them before
-    anything is started."""
-    for section in ("experiment", "hydra"):
+    """Interpolations of a key of the experiment that it lacks: all of them are resolved before anything is started."""
+    for section in ("experiment", "hydra", "train"):
         found = config.at(section)
         left: list[tuple[tuple[str, ...], Node]] = [((section,), found.node)] if found.node is not None else []
         while left:

@@ -10,7 +10,7 @@ from preflight.frontends.front_end import UNREAD
 from preflight.loaders.composition.grammar import Malformed, element, has_interpolation
 from preflight.loaders.composition.overrides import KEY, Override, Refused
 from preflight.loaders.composition.values import Composed
-from preflight.loaders.document import Problem, Word
+from preflight.loaders.document import Document, Problem, Word
 from preflight.loaders.shell.place import word_removal
 from preflight.source.finding import Message
 from preflight.source.pattern import lazy_pattern
@@ -283,3 +283,24 @@ def of_choices(
             "{key} takes {choices:and}, not {value}{hint}", key=key, choices=tuple(told), value=found.value, hint=hint
         )
         yield Problem(REFUSED, message, node.span)
+
+
+def of_missing(document: Document, missing: Sequence[str]) -> Iterator[Problem]:
+    """Missing parts of a config for which its folder has a file with a similar name; other parts are unknown, because a
+    config may have been copied without them."""
+    named = document.tree.get("defaults") if document.tree is not None else None
+    path = document.source.path
+    for entry in (entry for item in (named.items if named is not None else ()) for entry in item.entries):
+        group = str(entry.key.value)
+        folder = path.parent / group if path is not None else None
+        if "$" in group or folder is None or not folder.is_dir():
+            continue
+        for node in entry.value.items or (entry.value,):
+            option = str(node.value)
+            if f"{group}/{option}" not in missing:
+                continue
+            near = nearest(option, sorted(one.stem for one in folder.iterdir() if one.suffix == ".yaml"), 0.6)
+            if near and near != option:  # that one exists, and is not opened
+                template = "there is no {group}/{option}.yaml; did you mean {near}"
+                message = Message(template, group=group, option=option, near=near)
+                yield Problem(REFUSED, message, node.span, fix=(f"write {near}", node.span, near))

@@ -11,10 +11,12 @@ from preflight.dialects.megatron.namespace import NotKnown, Run, Step, derives
 from preflight.dialects.megatron.parsing import Parsed
 from preflight.frontends.composed import Dotted, DottedWriter, typed
 from preflight.frontends.front_end import FrontEnd, unread
+from preflight.frontends.option_refusals import of_written
 from preflight.frontends.option_releases import part_of
 from preflight.frontends.own_release import at_shown
 from preflight.frontends.published_network import OFF as TRAINERS
 from preflight.frontends.reading import read as reading
+from preflight.frontends.typed_fields import not_numbers
 from preflight.loaders.composition.overrides import Override, apply, read_override
 from preflight.loaders.composition.values import Composed, omegaconf_values
 from preflight.loaders.document import MAX_DIGITS, Document, Node, Problem, Word
@@ -315,6 +317,13 @@ def stages(run: Run) -> None:
     run.derive("virtual_pipeline_model_parallel_size", run.num_virtual_stages_per_pipeline_rank, of=key)
 
 
+SIZES = (
+    *("train.train_iters", "train.global_batch_size", "train.micro_batch_size", "model.seq_length"),
+    *(f"model.{kind}_model_parallel_size" for kind in ("tensor", "pipeline", "expert")),
+    *("model.context_parallel_size", "model.num_layers", "model.hidden_size", "model.num_attention_heads"),
+    *("optimizer.lr", "optimizer.min_lr", "scheduler.lr_warmup_iters"),
+)
+"""Numbers with which every run calculates."""
 FIELDS = (lists, offloading, groups, layers, dataset)
 BRIDGE = FrontEnd(
     "megatron-bridge",
@@ -345,6 +354,9 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
     writer = RecipeWriter(known, found) if document.kind == "python" else None
     made = typed(known, found, surroundings, writer)
     made.parsed.faults += unread_keys(known, found)
+    made.parsed.faults += not_numbers(found.config, SIZES)
+    if document.kind != "python":
+        made.parsed.faults += of_written(known, found.config.root, document, made.parsed.faults)
     made.parsed.open = True  # the underlying recipe may set all other values
     first, *rest = known.before
     model = (made_here,) if document.kind == "python" else ()

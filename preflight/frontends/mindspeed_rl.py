@@ -12,6 +12,7 @@ from preflight.dialects.megatron.run_inputs import MINDSPEED_STEPS
 from preflight.dialects.undescribed import contracts
 from preflight.frontends.composed import Dotted, hydra, typed
 from preflight.frontends.front_end import FrontEnd, doubted, unread
+from preflight.frontends.hydra_faults import REFUSED, of_missing
 from preflight.frontends.option_releases import at_release, at_stated
 from preflight.frontends.published_network import trained
 from preflight.frontends.reading import Typed
@@ -24,8 +25,9 @@ from preflight.loaders.document import Document, Problem, Setting
 from preflight.run.plan import Plan
 from preflight.run.request import Target
 from preflight.run.value import Origin, Value, default, derived, unknown
-from preflight.source.finding import Edit
+from preflight.source.finding import Edit, Message
 from preflight.source.record import replace
+from preflight.source.spelling import nearest
 
 TRAINING, ACTOR, RL, GENERATE = "megatron_training", "actor_config", "rl_config", "generate_config"
 ROLES = {"ref_config": "reference", "critic_config": "critic"}
@@ -120,6 +122,9 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
     made = _typed(front_end, Dotted(config, documents, found.overrides if found is not None else ()), surroundings)
     open_launch = document.launch is not None and document.launch.open
     made.parsed.open = found is None or bool(found.missing) or open_launch or _model_is_missing(config)
+    if found is not None and found.missing:
+        made.parsed.faults += of_missing(found.documents[0], found.missing)
+    made.parsed.faults += _unknown_models(config)
     result = reading(front_end, document, surroundings, made)
     if config.at(RL).node is None:
         return result
@@ -199,6 +204,19 @@ def _unknown_keys(front_end: FrontEnd, config: Composed, writer: SectionWriter) 
             if key not in options and key not in inner:
                 path = (*section.split("."), str(entry.key.value))
                 yield unread(front_end, key, entry.key.span, path=path)
+
+
+def _unknown_models(config: Composed) -> Iterator[Problem]:
+    """Misspelt names of the model whose config belongs to a role."""
+    models = config.at("model").node
+    names = [str(one.key.value) for one in models.entries] if models is not None else []
+    for section in (TRAINING, ACTOR, *OTHERS):
+        found = config.at(section, "model")
+        known = found.node is None or not isinstance(found.value, str) or found.value in names
+        near = None if known else nearest(str(found.value), names, 0.6)
+        if near and found.node is not None:
+            template = "no config of a model is called {name}; did you mean {near}"
+            yield Problem(REFUSED, Message(template, name=found.value, near=near), found.node.span)
 
 
 def _model_is_missing(config: Composed) -> bool:

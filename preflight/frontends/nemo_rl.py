@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 
 from preflight import schemas
 from preflight.dialects import Reading, Surroundings
@@ -13,7 +14,7 @@ from preflight.frontends import roles
 from preflight.frontends.composed import Dotted, opener, typed
 from preflight.frontends.contract import lacks, made_since, nearest_release
 from preflight.frontends.front_end import FrontEnd, unread
-from preflight.frontends.nemo_rl_code import of_own_code, of_registries, of_sizes
+from preflight.frontends.nemo_rl_code import SIZES, of_own_code, of_registries, of_sizes
 from preflight.frontends.nemo_rl_faults import (
     defines,
     loads_itself,
@@ -26,7 +27,7 @@ from preflight.frontends.own_release import shown, with_evidence
 from preflight.frontends.published_network import NETWORK, TYPES, lose_network, of_bridge, trained
 from preflight.frontends.reading import Typed, mentions
 from preflight.frontends.reading import read as reading
-from preflight.frontends.typed_fields import Fields, moved, never_read, refused
+from preflight.frontends.typed_fields import Fields, moved, never_read, not_numbers, refused
 from preflight.loaders.composition.inheritance import Inherited, Open, inherited
 from preflight.loaders.composition.merging import mapping
 from preflight.loaders.composition.overrides import Override, Refused, apply, read_override
@@ -284,7 +285,7 @@ def of_fields(config: Composed, release: str, place: Span, *, sure: bool) -> lis
         Fields(f"NeMo RL {release}", known["classes"], config, NEMO_RL.keys.core.defaults),
         known["masters"][name],
     )
-    told = refused(fields, master, place) if known["checked"] else ()
+    told = refused(fields, master, place) if known["checked"] else not_numbers(config, SIZES)
     elsewhere = moved(fields, "nemo-rl", release) if sure else ()
     return [*(one if sure else _of_this_release(one) for one in told), *never_read(fields, master), *elsewhere]
 
@@ -308,6 +309,11 @@ def _without_placeholder(made: Typed, document: Document) -> None:
             del made.parsed.written[name]
 
 
+def _defined(name: str, document: Document, surroundings: Surroundings) -> bool:
+    """Whether the available program, or a script beside the config, defines a name itself."""
+    return mentions(NEMO_RL, name, document, surroundings) or defines(name, document, surroundings)
+
+
 def read(document: Document, surroundings: Surroundings) -> Reading:
     """A config with its parents, or a launch with overrides over one."""
     said = shown(NEMO_RL, document, surroundings)
@@ -327,10 +333,8 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
     made.parsed.open = bool(missing) or open_to_more(document)
     made.parsed.faults += [] if missing else refusals(NEMO_RL, not_taken, surroundings)
     made.parsed.faults += of_fields(config, release, document.start, sure=wanted is not None)
-    made.parsed.faults += of_choices(
-        config,
-        lambda name: mentions(NEMO_RL, name, document, surroundings) or defines(name, document, surroundings),
-    )
+    own = partial(_defined, document=document, surroundings=surroundings)
+    made.parsed.faults += of_choices(config, own)
     made.parsed.faults += of_sizes(config)
     made.parsed.faults += of_registries(
         config,
@@ -341,7 +345,7 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
     made.parsed.faults += list(of_own_code(config, release, wanted, document.source, made.parsed.faults))
     made.parsed.faults += of_parents(found.documents, found.missing)
     if not config.open and _algorithm(config, release):
-        made.parsed.faults += of_interpolations(config)
+        made.parsed.faults += of_interpolations(config, own, sure=wanted is not None)
     made.parsed.faults = list(without_own_keys(made.parsed.faults, document, surroundings))
     front_end = exempting(document, NEMO_RL)
     since = {**made_since("nemo-rl", release), **NEMO_RL.since}

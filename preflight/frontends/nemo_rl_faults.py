@@ -10,7 +10,7 @@ from itertools import islice
 from preflight.dialects import Surroundings
 from preflight.frontends.front_end import UNREAD
 from preflight.frontends.hydra_faults import DECAYS, INCREASES, REFUSED
-from preflight.loaders.composition.values import Composed
+from preflight.loaders.composition.values import ARITHMETIC, Composed
 from preflight.loaders.document import Document, Node, Problem
 from preflight.program.checkout.packages import Files, listed
 from preflight.source.checkout_root import checkout_root
@@ -65,8 +65,9 @@ def of_choices(config: Composed, own: Callable[[str], bool]) -> Iterator[Problem
             yield Problem(REFUSED, Message("{key} takes {choices:and}, not {value}{hint}", **values), found.node.span)
 
 
-def of_interpolations(config: Composed) -> Iterator[Problem]:
-    """Interpolations of a key that the config lacks: the program resolves all of them at once."""
+def of_interpolations(config: Composed, own: Callable[[str], bool], *, sure: bool) -> Iterator[Problem]:
+    """Interpolations of a key that the config lacks, or with a resolver that the program lacks: it resolves all of them
+    at once. own: whether the available program defines a name itself; sure: whether the release is known."""
     left: list[tuple[tuple[str | int, ...], Node]] = [((), config.root)]
     while left:
         path, node = left.pop()
@@ -78,6 +79,16 @@ def of_interpolations(config: Composed) -> Iterator[Problem]:
             key = ".".join(map(str, path))
             message = Message("{key} leads to {lost}, which the config does not have", key=key, lost=lost)
             yield Problem(REFUSED, message, node.span)
+        elif why := config.malformed(node):
+            key = ".".join(map(str, path))
+            message = Message(
+                "the value {value:.80} of {key} is not valid for OmegaConf: {why}", value=node.value, key=key, why=why
+            )
+            yield Problem(REFUSED, message, node.span)
+        elif (name := config.unregistered(node)) and not own(name):
+            template = "NeMo RL has no resolver {name}, only {known:and}"
+            message = Message(template, name=name, known=(*ARITHMETIC, "oc.*"))
+            yield Problem(REFUSED, message, node.span, harmless=not sure)
 
 
 def of_parents(documents: Sequence[Document], missing: Sequence[str]) -> Iterator[Problem]:

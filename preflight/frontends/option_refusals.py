@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 
 from preflight import schemas
@@ -159,6 +159,20 @@ def _of_slime(options: Options, says: Says | None) -> Iterator[Problem]:
     if used and missing and needed.node is not None and needed.node.span.source is not options.own:
         message = Message("slime needs --ref-load, the reference of the KL penalty; it is not given")
         yield Problem(REFUSED, message, needed.node.span)
+
+
+def of_written(front_end: FrontEnd, tree: Node, document: Document, known: Sequence[Problem]) -> Iterator[Problem]:
+    """The refusals that the written keys of a config decide alone: its other values are unknown."""
+    listed = rows(front_end.name, front_end.release)
+    common = {identity(row) for row, everywhere in listed if everywhere}
+    yield from of_code(
+        [row for row, _ in listed],
+        Composed(tree, "the recipe is not read"),
+        front_end.keys.label,
+        first=document.source,
+        sure=lambda row, typed: front_end.stated or identity(row) in common,
+        known=known,
+    )
 
 
 def of_options_code(

@@ -4,7 +4,7 @@ field."""
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 from preflight.frontends.front_end import UNREAD
 from preflight.frontends.hydra_faults import REFUSED
@@ -129,7 +129,8 @@ def _switches(deep: Sequence[tuple[Fault, ...]]) -> bool:
 
 def _is_one(value: object, choices: Sequence[object]) -> bool:
     """Whether a literal accepts a value; unknown if numbers and booleans are interchanged."""
-    return any(value == one or (isinstance(one, bool) and isinstance(value, int)) for one in choices)
+    number = isinstance(value, int) and not isinstance(value, bool)
+    return any(value == one or (isinstance(one, bool) and number) for one in choices)
 
 
 def _choices(choices: Sequence[object]) -> str:
@@ -178,6 +179,15 @@ def refused(fields: Fields, master: Mapping[str, Sequence[Any]], place: Span) ->
                     wanted=fault.wanted,
                 )
             yield Problem(REFUSED, message, node.span if node is not None else place)
+
+
+def not_numbers(config: Composed, keys: Iterable[str]) -> Iterator[Problem]:
+    """Sizes that are texts: the program calculates with them in every run."""
+    for key in keys:
+        found = config.at(*key.split("."))
+        if found.known and found.node is not None and isinstance(found.value, str) and not _takes("float", found.value):
+            message = Message("{key} is {value:.60}; it must be a number", key=key, value=found.value)
+            yield Problem(REFUSED, message, found.node.span)
 
 
 def never_read(fields: Fields, master: Mapping[str, Sequence[Any]]) -> Iterator[Problem]:

@@ -53,6 +53,14 @@ experiment:
   runner: {{backend: torchrun, nproc_per_node: 8}}
 action: {}
 """
+BRIDGE = """\
+model: {{tensor_model_parallel_size: 1, context_parallel_size: 1}}
+train: {{train_iters: 20, global_batch_size: 8, eval_iters: 0}}
+scheduler: {{lr_warmup_iters: 10}}
+logger: {{log_interval: 1}}
+checkpoint: {{save_interval: 20, finetune: true}}
+profiling: {{{}}}
+"""
 KL = "algorithm.use_kl_in_reward=True algorithm.kl_ctrl.type=adaptive algorithm.kl_ctrl.horizon"
 IS = "actor_rollout_ref.rollout.calculate_log_probs=True algorithm.rollout_correction.rollout_is"
 ASYNC = "actor_rollout_ref.rollout.nnodes=1 actor_rollout_ref.rollout.n_gpus_per_node=8"
@@ -172,9 +180,33 @@ CASES = [
         "run.sh",
         "ms-swift@4.5.2",
         SWIFT,
-        ("rlhf --rlhf_type grpo --dataset d --reward_funcs accurcy",),
-        ("rlhf --rlhf_type grpo --dataset d --reward_funcs accuracy",),
+        ("rlhf --rlhf_type grpo --vllm_mode colocate --dataset d --reward_funcs accurcy",),
+        ("rlhf --rlhf_type grpo --vllm_mode colocate --dataset d --reward_funcs accuracy",),
         "did you mean accuracy",
+    ),
+    (
+        "run.sh",
+        "ms-swift@4.5.2",
+        SWIFT,
+        ("rlhf --rlhf_type grpo --dataset d",),
+        ("rlhf --rlhf_type grpo --dataset d --vllm_mode colocate",),
+        "vllm_mode is null",
+    ),
+    (
+        "over.yaml",
+        "megatron-bridge@0.6.0",
+        BRIDGE,
+        ("profile_step_start: 10, profile_step_end: 5",),
+        ("profile_step_start: 5, profile_step_end: 10",),
+        "profile_step_end is 5",
+    ),
+    (
+        "over.yaml",
+        "megatron-bridge@0.6.0",
+        BRIDGE,
+        ("}\noptimizer: {lr: fast",),
+        ("}\noptimizer: {lr: 0.1",),
+        "optimizer.lr is fast",
     ),
     ("run.sh", "slime@0.3.1", SLIME, ("train_async.py", "--colocate"), ("train.py", "--colocate"), "colocate is false"),
     (

@@ -81,9 +81,11 @@ def _of_file(file: str, classes: Sequence[str], text: Callable[[str], str], belo
 def _swift_options(name: str, dest: str, field: ast.AnnAssign) -> dict[str, Row]:
     """The option of a field, and `--no_NAME` if it is a switch that is on by default."""
     of, default = ast.unparse(field.annotation), _field_default(field.value)
-    choices = sorted(set(re.findall(r"'([^']*)'", of))) or None if "Literal" in of else NAMED.get(name)
+    choices: Sequence[Any] | None = NAMED.get(name)
+    if "Literal" in of:
+        choices = sorted(set(re.findall(r"'([^']*)'", of))) or sorted(map(int, re.findall(r"\b\d+\b", of))) or None
     word = next((kind for kind in ("bool", "int", "float") if re.search(rf"\b{kind}\b", of)), "str")
-    whole = "Literal" in of and choices is None
+    whole = "Literal" in of and not any(isinstance(one, str) for one in choices or ())
     kind = "yesno" if word == "bool" else "int" if whole else "str" if "dict" in of or "Literal" in of else word
     nargs = "+" if "List[" in of else "?" if kind == "yesno" else None
     found: Row = [dest, kind, default, nargs, choices]

@@ -34,7 +34,29 @@ SELF: Mapping[str, Any] = {"self": ""}
 GRPO = ["==", at("rlhf_type"), "grpo"]
 DISTILLS = ["==", at("rlhf_type"), "gkd"]
 TEACHER = ["or", ["!=", at("teacher_model"), None], ["!=", at("teacher_model_server"), None]]
+BRIDGE = "src/megatron/bridge/training/config.py"
+PARTS = {
+    **{"ddp": "DistributedDataParallelConfig", "optimizer": "OptimizerConfig", "scheduler": "SchedulerConfig"},
+    **{"train": "TrainingConfig", "checkpoint": "CheckpointConfig", "logger": "LoggerConfig"},
+    **{"profiling": "ProfilingConfig", "tensor_inspect": "TensorInspectConfig"},
+    "nvrx_straggler": "NVRxStragglerDetectionConfig",
+}
+"""The sections of ConfigContainer that have one class each."""
+CHECKING = (
+    *("_validate_and_apply_deterministic_mode", "_validate_and_apply_megatron_fsdp_configs", "validate"),
+    *("_validate_cp_comm_type", "_validate_training_scheduler_compatibility"),
+)
+FSDP = ["or", ["get", "dist.use_megatron_fsdp", False], ["get", "ddp.use_megatron_fsdp", False]]
+CALLED_IF = {
+    "_validate_and_apply_deterministic_mode": (at("model.deterministic_mode"),),
+    "_validate_and_apply_megatron_fsdp_configs": (FSDP,),
+}
+"""When ConfigContainer.validate calls the others."""
 PLACES: Mapping[str, tuple[Place, ...]] = {
+    "megatron-bridge": (
+        *(Place(BRIDGE, f"{owner}.finalize", {"self": section}) for section, owner in PARTS.items()),
+        *(Place(BRIDGE, f"ConfigContainer.{name}", SELF, CALLED_IF.get(name, ())) for name in CHECKING),
+    ),
     "slime": (
         Place(OPTIONS, "slime_validate_args", ARGS),
         Place(SGLANG, "validate_args", ARGS),
@@ -59,6 +81,12 @@ PLACES: Mapping[str, tuple[Place, ...]] = {
             "swift/megatron/trainers/base.py",
             "BaseMegatronTrainer.get_optimizer_and_scheduler",
             {"self.args": "", "mcore_016": True},
+        ),
+        Place(
+            "swift/megatron/trainers/rollout_mixin.py",
+            "MegatronRolloutMixin._init_rollout_engine",
+            {"self.args": "", "is_torch_npu_available()": False, "is_vllm_available()": True, "self.world_size": ["?"]},
+            (["or", GRPO, DISTILLS], ["not", ["get", "use_ray", False]]),
         ),
         Place("swift/megatron/arguments/sft_args.py", "MegatronSftArguments.__post_init__", SELF),
         Place("swift/arguments/base_args/base_args.py", "BaseArguments._init_lazy_tokenize", SELF),

@@ -22,6 +22,8 @@ CRITIC = ["if", ["!=", at("critic.enable"), None], at("critic.enable"), _is("alg
 """verl/trainer/ppo/utils.py, need_critic."""
 REFERENCE = ["or", ["get", "algorithm.use_kl_in_reward", False], at(f"{ACTOR}.use_kl_loss")]
 DISTILLS = ["get", "distillation.enabled", False]
+TEACHER = "distillation.teacher_models.teacher_model"
+"""The section of a single teacher, whose key and number of replicas are set from others."""
 REWARD_MODEL = at("reward.reward_model.enable")
 V1_TRAINS = ["get", "trainer.use_v1", False]
 MODE = "trainer.v1.trainer_mode"
@@ -141,6 +143,12 @@ VERL = (
         {"self.rollout_config": ROLLOUT},
     ),
     Place(
+        "verl/workers/config/distillation.py",
+        "DistillationTeacherModelConfig.check_configured",
+        {"self": TEACHER, "self.key": True, "self.num_replicas": True},
+        (DISTILLS, ["==", ["len", at("distillation.teacher_models")], 1]),
+    ),
+    Place(
         "verl/experimental/reward_loop/reward_manager/dapo.py",
         "DAPORewardManager.__init__",
         CONFIG,
@@ -195,8 +203,18 @@ def _in(*names: str) -> tuple[Any, ...]:
 
 SETUP, WORKER = "nemo_rl/models/megatron/setup.py", "nemo_rl/models/policy/workers/megatron_policy_worker.py"
 OF_POLICY: Mapping[str, Any] = {"config": POLICY, "self.cfg": POLICY, "model_cfg": ["?"]}
+OPD = "on_policy_distillation"
+SETTINGS: Mapping[str, Any] = {
+    "master_config": "",
+    "opd_module.is_non_colocated_teachers_enabled(master_config)": [
+        "and",
+        ["get", f"{OPD}.enabled", False],
+        ["get", f"{OPD}.non_colocated_teachers.enabled", False],
+    ],
+}
+"""nemo_rl/algorithms/opd.py also accepts objects."""
 NEMO_RL = (
-    *(Place(f"nemo_rl/algorithms/{name}.py", "setup", {"master_config": ""}, _in(name)) for name in ALGORITHMS),
+    *(Place(f"nemo_rl/algorithms/{name}.py", "setup", SETTINGS, _in(name)) for name in ALGORITHMS),
     *(
         Place(f"nemo_rl/algorithms/{name}.py", f"{name}_train", {"master_config": ""}, _in(name))
         for name in ("dpo", "rm", "sft", "ppo")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import count
 
 from preflight.loaders.composition.grammar import (
@@ -214,6 +214,23 @@ class Composed:
             return ""
         return self._lost(part, Found(None, node, path)) if part is not None else ""
 
+    def malformed(self, node: Node) -> str:
+        """Why the text of a value is not what OmegaConf's grammar accepts; "" if it is, or is very long."""
+        try:
+            template(str(node.value) if has_interpolation(node.value) else "")
+        except Malformed as error:
+            return "" if len(str(node.value)) > MAX_TEXT // 10 else str(error)
+        return ""
+
+    def unregistered(self, node: Node) -> str:
+        """The first resolver in the text of a value that is neither OmegaConf's nor the program's; "" if none is."""
+        try:
+            part = template(str(node.value)) if has_interpolation(node.value) else None
+        except Malformed:
+            return ""
+        called = _called_in(part) if part is not None else ()
+        return next((one for one in called if one not in self._resolvers and not one.startswith("oc.")), "")
+
     def _lost(self, part: Part, at: Found) -> str:
         """The first reference in a part to a missing value; the targets of oc.select may be missing."""
         if isinstance(part, Reference):
@@ -321,3 +338,12 @@ def as_node(part: Part, typed: Node) -> Node:
         pairs = tuple(Entry(as_node(key, typed), as_node(value, typed)) for key, value in part.pairs)
         return typed._replace(kind="mapping", value=pairs)
     return typed._replace(kind="scalar", value=Unknown("an interpolation in a list"))
+
+
+def _called_in(part: Part) -> Iterator[str]:
+    """The resolvers in a part."""
+    if isinstance(part, Call):
+        yield part.name
+    inner = part.arguments if isinstance(part, Call) else part.keys if isinstance(part, Reference) else ()
+    for one in part.parts if isinstance(part, Text) else inner:
+        yield from _called_in(one)
