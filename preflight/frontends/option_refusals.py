@@ -26,7 +26,7 @@ ENTRY = "entry"
 """The name under which conditions read the script of a launch."""
 
 
-Says = Callable[[str, str], bool]
+InSource = Callable[[str, str], bool]
 
 
 class Beside(NamedTuple):
@@ -127,10 +127,10 @@ READS = (".jsonl", ".parquet")
 """slime/utils/data.py, read_file."""
 
 
-def of_values(options: Options, says: Says | None) -> Iterator[Problem]:
+def of_values(options: Options, in_source: InSource | None) -> Iterator[Problem]:
     """Values that the front end looks up in its own names or endings."""
     if options.front_end.name == "slime":
-        yield from _of_slime(options, says)
+        yield from _of_slime(options, in_source)
     elif options.at("rlhf_type").value == "grpo":
         rewards = () if options.at("external_plugins").value else REWARDS
         for name, known in (("loss_type", LOSSES), ("reward_funcs", rewards)):
@@ -144,11 +144,13 @@ def of_values(options: Options, says: Says | None) -> Iterator[Problem]:
                     yield Problem(REFUSED, message, found.node.span)
 
 
-def _of_slime(options: Options, says: Says | None) -> Iterator[Problem]:
+def _of_slime(options: Options, in_source: InSource | None) -> Iterator[Problem]:
     data = options.at("prompt_data")
     name = str(data.value).partition("@[")[0].rpartition("/")[2]
     own = any(one in options.parsed.written for one in ("data_source_path", "rollout_function_path"))
-    read = own or name.endswith(READS) or (says is not None and says("utils/data.py", os.path.splitext(name)[1]))
+    read = (
+        own or name.endswith(READS) or (in_source is not None and in_source("utils/data.py", os.path.splitext(name)[1]))
+    )
     if isinstance(data.value, str) and data.node is not None and "." in name and not read:
         message = Message("slime reads prompts from {formats:and} files, not from {name:.80}", formats=READS, name=name)
         yield Problem(REFUSED, message, data.node.span)
@@ -176,16 +178,17 @@ def of_written(front_end: FrontEnd, tree: Node, document: Document, known: Seque
 
 
 def of_options_code(
-    front_end: FrontEnd, parsed: Parsed, document: Document, says: Says | None = None
+    front_end: FrontEnd, parsed: Parsed, document: Document, in_source: InSource | None = None
 ) -> Iterator[Problem]:
-    """The refusals of a run's options by the code of its front end. says: whether a file of the program in the checkout
-    has a name in quotes. A release older than the described ones may have other options for what is not given."""
+    """The refusals of a run's options by the code of its front end. A release older than the described ones may have
+    other options for what is not given. in_source: whether a file of the program in the checkout has a name in quotes.
+    """
     known = rows(front_end.name, front_end.release)
     words = document.launch.words if document.launch is not None else ()
     by_file = any((word.text or "").partition("=")[0] == "--config" for word in words)
     common = {identity(row) for row, everywhere in known if everywhere}
     options = Options(front_end, parsed, document)
-    yield from of_values(options, says)
+    yield from of_values(options, in_source)
     yield from of_code(
         [row for row, _ in known],
         options,
