@@ -310,7 +310,7 @@ def _without_placeholder(made: Typed, document: Document) -> None:
 
 
 def _defined(name: str, document: Document, surroundings: Surroundings) -> bool:
-    """Whether the available program, or a script beside the config, defines a name itself."""
+    """Whether the available program, or a script in the same folder as the config, defines a name itself."""
     return mentions(NEMO_RL, name, document, surroundings) or defines(name, document, surroundings)
 
 
