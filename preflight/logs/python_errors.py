@@ -72,7 +72,7 @@ OF_PYTHON: tuple[Signature, ...] = (
         "composition", C.CONFIG,
         r"omegaconf\.errors|ConfigAttributeError|ConfigKeyError|MissingMandatoryValue|InterpolationKeyError"
         r"|ConfigCompositionException|MissingConfigException|LexerNoViableAlt|Error merging|yaml\.\w+\.\w+Error"
-        r"|\d+ validation errors? for|not used by the HfArgumentParser|Error parsing override|mismatched input '",
+        r"|\b\d{1,6} validation errors? for|not used by the HfArgumentParser|Error parsing override|mismatched input '",
         "a configuration is refused",
         "`preflight check` names the key and its line",
     ),

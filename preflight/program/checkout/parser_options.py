@@ -54,7 +54,7 @@ def adds_options(text: str) -> bool:
 
 
 _GIVEN = re.compile(r"(?m)^[ \t]{1,40}(?:parser[ \t]*=[ \t]*)?([A-Za-z_]\w*)\(parser\b")
-_IMPORTED = re.compile(r"(?m)^[ \t]{0,40}from[ \t]+([A-Za-z_]\w*)[\w.]*[ \t]+import[ \t]+([^#\n]{1,300})")
+_IMPORTED = re.compile(r"(?m)^[ \t]{0,40}from[ \t]+([A-Za-z_]\w*)(?:\.[\w.]*)?[ \t]+import[ \t]+([^#\n]{1,300})")
 
 
 def helpers(text: str) -> frozenset[str]:
