@@ -71,7 +71,7 @@ def _logs(named: list[str], job: str | None) -> tuple[list[str], tuple[str, ...]
 
     said: tuple[str, ...] = ()
     if job is not None:
-        from preflight.logs.scheduler import logs_of_job
+        from preflight.logs.slurm_job import logs_of_job
 
         of_job = logs_of_job(job)
         named, said = [*named, *of_job.logs], of_job.said
