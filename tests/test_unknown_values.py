@@ -170,6 +170,7 @@ def flat(values: dict[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
             yield f"{above}{name}", value
 
 
+@pytest.mark.slow
 def test_a_launch_of_mindformers_that_may_be_refused_or_accepted_is_not_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

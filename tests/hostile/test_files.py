@@ -118,6 +118,7 @@ def test_a_script_sources_only_from_its_folder(tmp_path: Path) -> None:
         assert document.launch is not None and document.launch.words[-1].text != "3"
 
 
+@pytest.mark.slow
 def test_a_script_sources_only_from_its_checkout(tmp_path: Path) -> None:
     inner = tmp_path / "checkout" / "scripts"
     (inner / "deep").mkdir(parents=True)

@@ -106,6 +106,7 @@ def test_the_present_layout_comes_first_and_others_are_of_different_kinds(
     assert any(line.startswith(f"now is rank {now['rank']} by estimated time among the layouts") for line in text)
 
 
+@pytest.mark.slow
 def test_the_layout_that_is_shown_first_is_first_again_once_it_is_written(
     config: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -182,6 +183,7 @@ def test_fp8_is_written_with_the_recipe_of_the_device(
     assert f"--fp8 changes nothing: the run already computes in FP8 ({recipe})" in out
 
 
+@pytest.mark.slow
 def test_fp8_that_cannot_be_is_explained(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
     few = ("--show", "1", "--fp8", "--world-size", "32")
     a100 = ran(capsys, "run.yaml", *few, "--device", "a100")[1]

@@ -60,6 +60,7 @@ SCRIPT = (
 )
 
 
+@pytest.mark.slow
 def test_layouts_are_timed_on_the_stated_network(tmp_path, real_cli):
     (tmp_path / "run.sh").write_text(SCRIPT)
     times = []

@@ -36,6 +36,7 @@ def titles(options: str, world: int, rule: str) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 def test_sizes_that_do_not_divide_the_devices() -> None:
     got = titles("--micro-batch-size 1 --tensor-model-parallel-size 16 --use-distributed-optimizer", 8, "device-count")
     assert got[0] == "set --tensor-model-parallel-size 8" and got[1] == "set --tensor-model-parallel-size 4"

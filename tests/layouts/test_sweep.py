@@ -46,6 +46,7 @@ def best(found: dict[str, tuple[Result, ...]]) -> list[object]:
     return [layout.sizes for results in found.values() for result in results for layout in result.layouts]
 
 
+@pytest.mark.slow
 def test_an_executor_finds_the_same(scripts: list[Path]) -> None:
     alone = sweep(scripts, **HOW)
     with ThreadPoolExecutor(2) as pool:

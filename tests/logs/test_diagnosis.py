@@ -70,6 +70,7 @@ def test_the_place_of_a_log_does_not_matter() -> None:
         assert found.root is not None and found.root.first.text == "ValueError: this is it"
 
 
+@pytest.mark.slow
 def test_a_death_among_lines_with_the_word_error_is_found() -> None:
     """Of 16 MB of such lines in the middle of a log only a part is read; a traceback among them is found."""
     line = "[rank{at}]:W1018 torch/_dynamo/own.py:{at}] an error that {at} rounds of the run survive, with {at} words\n"
