@@ -100,6 +100,7 @@ SLIME = FrontEnd(
     apart=APART,
     planned=roles.slime,
     elsewhere=("--sglang-", "--vllm-", "--router-"),
+    since={"slime/batch-above-rollout": "0.3.0", "slime/samples-left-over": "0.3.0"},
 )
 
 

@@ -13,6 +13,14 @@ OPTIONS = "slime/utils/arguments.py"
 SAMPLES = a.rollout_batch_size * a.n_samples_per_prompt
 PLAIN_ROLLOUT = all_of(~a.debug_rollout_only, ~a.rollout_function_path.given, a.custom_generate_function_path.is_none)
 """A function of the user's own may return any number of samples."""
+COUNTED = all_of(
+    PLAIN_ROLLOUT,
+    a.num_steps_per_rollout.is_none,
+    a.load_debug_rollout_data.is_none,
+    a.custom_convert_samples_to_train_data_path.is_none,
+)
+"""The samples of a rollout that are trained on are those that it generates. Before 0.3.0, which has no
+--use-dynamic-global-batch-size, the batch may follow them."""
 HIGH = 1e-4
 """Ten times the highest learning rate of a published run on rollouts, 1e-5."""
 
@@ -35,7 +43,7 @@ SLIME.add(
     ),
     refuse(
         "batch-above-rollout",
-        all_of(PLAIN_ROLLOUT, a.num_steps_per_rollout.is_none, a.global_batch_size > SAMPLES),
+        all_of(COUNTED, a.global_batch_size > SAMPLES),
         message=(
             "--global-batch-size is {global_batch_size}, but a rollout has only {samples} samples, "
             "{rollout_batch_size} prompts x {n_samples_per_prompt} samples"
@@ -48,12 +56,7 @@ SLIME.add(
     ),
     refuse(
         "samples-left-over",
-        all_of(
-            PLAIN_ROLLOUT,
-            a.num_steps_per_rollout.is_none,
-            a.global_batch_size < SAMPLES,
-            SAMPLES % a.global_batch_size != 0,
-        ),
+        all_of(COUNTED, a.global_batch_size < SAMPLES, SAMPLES % a.global_batch_size != 0),
         message=(
             "the {samples} samples of a rollout are not a multiple of --global-batch-size {global_batch_size}: "
             "the last {left} are generated but not trained on"
