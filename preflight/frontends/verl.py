@@ -286,8 +286,7 @@ def _of_names(front_end: FrontEnd, named: str, document: Document, surroundings:
     if not has_module(front_end, document.launch.entry.text or "", document, surroundings):
         yield from of_entry(document.launch)
     if not composes(front_end, named, document, surroundings):
-        stated = surroundings.request.target is not None
-        yield from of_name(named, (*NAMES, *VARIANTS), document.launch.words, stated=stated)
+        yield from of_name(named, (*NAMES, *VARIANTS), document.launch.words)
 
 
 def _others(release: str) -> tuple[Contract, ...]:

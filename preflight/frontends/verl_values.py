@@ -155,23 +155,9 @@ def of_entry(launch: Launch) -> Iterator[Problem]:
         yield Problem(REFUSED, message, launch.entry.span, fix=(f"write {near}", launch.entry.span, near))
 
 
-NEAR = 0.85
-"""The similarity from which a name that only verl's own folder can have is a misspelling."""
-_FOLDERS = ("--config-path", "-cp", "--config-dir", "-cd", "hydra.searchpath")
-
-
-def _in_own_folder(words: Sequence[Word]) -> bool:
-    """Whether Hydra searches only the folder of verl's trainer."""
-    texts = [word.text or "" for word in words if (word.text or "") != "--config-path=config"]
-    return not any(text.lstrip("+").startswith(_FOLDERS) for text in texts)
-
-
-def of_name(named: str, known: Sequence[str], words: Sequence[Word], *, stated: bool) -> Iterator[Problem]:
-    """A misspelt name of one of verl's configs. known: verl's own names; stated: whether the release is stated, whose
-    folder has no others."""
+def of_name(named: str, known: Sequence[str], words: Sequence[Word]) -> Iterator[Problem]:
+    """A misspelt name of one of verl's configs. known: verl's own names."""
     near = slip_of(named, known)
-    if not near and stated and named not in known and _in_own_folder(words):
-        near = nearest(named, known, NEAR) or ""
     word = next((word for word in words if (word.text or "").removesuffix(".yaml").endswith(named)), None)
     if near and word is not None:
         message = Message("verl has no config {named:.80}; did you mean {near}", named=named, near=near)

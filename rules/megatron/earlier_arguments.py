@@ -138,7 +138,7 @@ MEGATRON.add(
     refuse(
         "zarr-not-saved",
         all_of(a.save.is_set, a.ckpt_format == "zarr", ~a.skip_train),
-        message="--ckpt-format zarr is not saved by Megatron core 0.12 to 0.15; torch_dist can be",
+        message="--ckpt-format zarr cannot be saved by Megatron core 0.12 to 0.15; use torch_dist",
         why="the run stops with an AssertionError without a message when it writes its first checkpoint",
         upstream="megatron/training/checkpointing.py:501",
         at=(a.ckpt_format,),
