@@ -44,6 +44,7 @@ TYPES = {"bfloat16": "bf16", "bf16": "bf16", "float16": "fp16", "fp16": "fp16", 
 def network(run: Run) -> None:
     """The network is that of the named model; none of it is in the options."""
     for name in () if build(run) else NETWORK:
+        run.settled.add(name)
         run.lose(name, "it is in the model's config.json")
     given = run.written.get("model")
     if given is not None and isinstance(given.raw, str):

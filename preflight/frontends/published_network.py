@@ -140,10 +140,12 @@ def of_bridge(run: Run, rank: int, kind: str, linears: Sequence[str] | None) -> 
 
 
 def lose_network(run: Run, keys: Keys) -> None:
-    """Arguments that are neither set nor the front end's own are unknown."""
+    """Arguments that are neither set nor the front end's own are unknown. They come from the published model and its
+    builder, so a check that uses only them is not this run's."""
     if build(run):
         return
     own = {flag.dest for flag in keys.options.values()}
     for name in run.table.defaults:
         if name not in own and name not in OFF and name not in run.written and name not in run.effective:
+            run.settled.add(name)
             run.lose(name, NETWORK)
