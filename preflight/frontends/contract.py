@@ -16,6 +16,8 @@ from preflight.run.versions import numbers
 from preflight.source.hints import Any
 from preflight.source.spelling import nearest
 
+TARGET = "_target_"
+"""Hydra's key with the class that a section creates; it is no setting."""
 CLOSE = 0.75
 """The similarity from which a key is reported as a misspelling of its neighbour."""
 
@@ -35,9 +37,13 @@ class Contract:
     @cached_property
     def tree(self) -> Mapping[str, Any]:
         """The composed config, without the names of classes."""
-        whole = self._data["other engines"][self.engine] if self.engine else self._data["trainer"]
-        found: Mapping[str, Any] = _without_targets(whole)
+        found: Mapping[str, Any] = _without_targets(self._whole)
         return found
+
+    @property
+    def _whole(self) -> Mapping[str, Any]:
+        whole: Mapping[str, Any] = self._data["other engines"][self.engine] if self.engine else self._data["trainer"]
+        return whole
 
     def of_engine(self, engine: str) -> Contract | None:
         """The same with the config of another engine, None if that is not described."""
@@ -83,10 +89,7 @@ class Contract:
 
     def at(self, path: Sequence[str]) -> Any:
         """A value of the config, None if it is missing."""
-        value: Any = self.tree
-        for part in path:
-            value = value.get(part) if isinstance(value, dict) else None
-        return value
+        return _below(self.tree, path)
 
     def fields_at(self, path: Sequence[str]) -> tuple[int, Sequence[str]]:
         """The class for a key: the number of keys that lead to its section, and its fields; (0, ()) if there is no
@@ -105,11 +108,13 @@ class Contract:
 
     def has(self, key: str) -> bool:
         """Whether the config has a key, which may be the index of an item."""
-        return key in self.keys or isinstance(self.at(key.split(".")[:-1]), list)
+        *above, last = key.split(".")
+        section = _below(self._whole, above)
+        return isinstance(section, list) or (isinstance(section, dict) and last in section and last != TARGET)
 
     def lacks(self, keys: Iterable[str]) -> frozenset[str]:
         """The given keys that the config does not have."""
-        return frozenset(key for key in frozenset(keys) - self.keys if not self.has(key))
+        return frozenset(key for key in keys if not self.has(key))
 
     def meant(self, key: str) -> str:
         """The intended key for an unknown one: the most similar key of its section, otherwise the only one with that
@@ -127,9 +132,16 @@ class Contract:
         return beside[0] if len(beside) == 1 else ""
 
 
+def _below(value: Any, path: Iterable[str]) -> Any:
+    """A value of nested mappings, None if it is missing."""
+    for part in path:
+        value = value.get(part) if isinstance(value, dict) else None
+    return value
+
+
 def _without_targets(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _without_targets(inner) for key, inner in value.items() if key != "_target_"}
+        return {key: _without_targets(inner) for key, inner in value.items() if key != TARGET}
     return value
 
 
