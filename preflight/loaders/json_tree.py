@@ -19,6 +19,18 @@ def json_tree(data: Mapping[str, Any], name: str) -> Node:
     return _Placed(Source(json.dumps(data), name)).node(data)
 
 
+_encode = json.JSONEncoder().encode
+
+
+def _length(value: object) -> int:
+    """The number of characters of a scalar in JSON; the usual kinds without the work of `json.dumps`."""
+    if isinstance(value, str):
+        return len(_encode(value))
+    if value is None or value is True:
+        return len("null")
+    return len(repr(value)) if type(value) is int else len(json.dumps(value))
+
+
 class _Placed:
     """Nodes in the order of the text. at: the place of the next one."""
 
@@ -51,5 +63,5 @@ class _Placed:
 
     def _scalar(self, value: Any) -> Node:
         start = self._at
-        self._at += len(json.dumps(value))
+        self._at += _length(value)
         return Node("scalar", value, Span(self._source, start, self._at), '"' if isinstance(value, str) else "")

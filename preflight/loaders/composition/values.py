@@ -134,13 +134,21 @@ class Composed:
     def at(self, *path: str | int) -> Found:
         """The value at a path."""
         if self._active:  # the value of an interpolation depends on those that lead to it
-            return self._at(path)
+            return self._below(Found(None, self.root, (), absent=False), path)
         if path not in self._known:
             self._known[path] = self._at(path)
         return self._known[path]
 
     def _at(self, path: Path) -> Found:
-        found = Found(None, self.root, (), absent=False)
+        """From the section above, which is often known."""
+        above, last = path[:-1], path[-1:]
+        found = self._known.get(above)
+        if found is None:
+            found = self._below(Found(None, self.root, (), absent=False), above)
+            self._known[above] = found
+        return self._below(found, last)
+
+    def _below(self, found: Found, path: Path) -> Found:
         for part in path:
             if found.node is None or found.node.kind == "scalar":
                 return self._none(found)
