@@ -10,7 +10,7 @@ from itertools import islice
 
 from preflight import schemas
 from preflight.loaders.document import Document, Entry, Node
-from preflight.loaders.python import Values
+from preflight.loaders.python_values import Values
 from preflight.loaders.recipes.following import CONTAINER, Assigned, Effects, Path, Recipe, made
 from preflight.source.record import NamedTuple
 from preflight.source.text import Source, Span

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from preflight.loaders.document import Node
-from preflight.loaders.python import Values
+from preflight.loaders.python_values import Values
 from preflight.source.record import NamedTuple
 from preflight.source.text import Span
 
