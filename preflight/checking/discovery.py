@@ -7,10 +7,10 @@ import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from pathlib import Path
 
-from preflight.loaders import MARKDOWN_SUFFIXES, SCRIPT_SUFFIXES, YAML_SUFFIXES
+from preflight.loaders.file_kinds import MARKDOWN_SUFFIXES
 from preflight.run.settings import Settings, path_matches
 from preflight.source.record import NamedTuple
-from preflight.source.text import InputError
+from preflight.source.text import SCRIPT_SUFFIXES, YAML_SUFFIXES, InputError
 
 SUFFIXES = YAML_SUFFIXES + SCRIPT_SUFFIXES
 NEVER = ("node_modules", "__pycache__", "site-packages")

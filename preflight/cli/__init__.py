@@ -6,8 +6,7 @@ import gc
 import os
 import sys
 
-INTERRUPTED, TERMINATED = 130, 143
-"""Exit codes after Ctrl-C and after SIGTERM: 128 plus the signal's number, as in shells."""
+from preflight.cli.exit_codes import INTERRUPTED, TERMINATED, USAGE
 
 FEW_COLLECTIONS = (200_000, 20, 20)
 """A check allocates many objects and creates few cycles: Python's default thresholds cost a sixth of its time. One file
@@ -84,8 +83,6 @@ def _unwritten(error: OSError) -> int:
 
     with contextlib.suppress(OSError):
         print(f"preflight: stdout cannot be written: {error.strerror or error}", file=sys.stderr, flush=True)
-    from preflight.cli.exits import USAGE
-
     return USAGE
 
 

@@ -11,7 +11,7 @@ import typer
 from preflight.checking.baseline import FILE, Baseline
 from preflight.checking.merging import merge
 from preflight.cli import output, session
-from preflight.cli.exits import OK, USAGE
+from preflight.cli.exit_codes import OK, USAGE
 from preflight.cli.options import Inputs, JobFacts, Rules, Started, takes
 from preflight.cli.output import read_for, refuse_unread
 from preflight.report.terminal import counted

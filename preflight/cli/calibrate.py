@@ -11,7 +11,8 @@ import typer
 
 from preflight.checking.merging import merge
 from preflight.cli import output, session
-from preflight.cli.exits import OK, say
+from preflight.cli.exit_codes import OK
+from preflight.cli.exits import say
 from preflight.cli.options import Inputs, JobFacts, Printed, Rules, option, takes
 from preflight.cli.output import deliver
 from preflight.run.settings import FILE

@@ -12,7 +12,8 @@ from preflight.checking.discovery import Named
 from preflight.checking.engine import Report
 from preflight.cli import output, session
 from preflight.cli.checked_files import Memo, Teller
-from preflight.cli.exits import LEVELS, OK, say
+from preflight.cli.exit_codes import OK
+from preflight.cli.exits import LEVELS, say
 from preflight.cli.options import AtSite, Inputs, JobFacts, Output, Rules, Scope, Started, option, takes
 from preflight.cli.options import Outcome as How
 from preflight.cli.output import refuse_unread

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from preflight.checking.engine import Report
 from preflight.cli import output, session
-from preflight.cli.exits import FOUND, OK
+from preflight.cli.exit_codes import FOUND, OK
 from preflight.cli.options import Inputs, JobFacts, Printed, Rules, option, takes
 from preflight.cli.output import deliver, read_for, refuse_unread
 from preflight.source.text import InputError

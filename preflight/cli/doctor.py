@@ -11,7 +11,8 @@ from pathlib import Path
 
 import preflight
 from preflight.cli import session
-from preflight.cli.exits import OK, say
+from preflight.cli.exit_codes import OK
+from preflight.cli.exits import say
 from preflight.cli.options import JobFacts, Rules
 from preflight.plugins.manager import GROUP, OWN, entry_points
 from preflight.program.checkout.around import Checkouts

@@ -8,8 +8,7 @@ import os
 import sys
 from collections.abc import Callable
 
-from preflight.cli import INTERRUPTED as INTERRUPTED
-from preflight.cli import TERMINATED as TERMINATED
+from preflight.cli.exit_codes import FAILED, INTERRUPTED, UNREAD, USAGE
 from preflight.plugins.manager import PluginError
 from preflight.report.terminal import plain
 from preflight.source.budget import keep_watch
@@ -17,10 +16,7 @@ from preflight.source.extras import missing
 from preflight.source.language import local
 from preflight.source.text import InputError
 
-OK, FOUND, USAGE, FAILED = 0, 1, 2, 3
 LEVELS = ("error", "warning", "note", "never")
-UNREAD = 141
-"""The exit code when the report has no reader: 128 plus the number of SIGPIPE."""
 
 
 class Gone(BaseException):

@@ -13,7 +13,8 @@ from preflight.checking.checker import Checker, Suggest
 from preflight.checking.failure import unreadable
 from preflight.checking.merging import merge
 from preflight.cli import output, session
-from preflight.cli.exits import FOUND, OK, say
+from preflight.cli.exit_codes import FOUND, OK
+from preflight.cli.exits import say
 from preflight.cli.options import AtSite, Inputs, JobFacts, Rules, Started, option, takes
 from preflight.cli.options import Outcome as How
 from preflight.cli.output import refuse_unread
@@ -21,7 +22,7 @@ from preflight.fix.allowed import Boundary
 from preflight.fix.choices import Way, fix_by_choice
 from preflight.fix.edit_proof import NOT_WRITTEN
 from preflight.fix.fixer import Fixed, Outcome, State, fix_source
-from preflight.loaders import COMMAND
+from preflight.loaders.file_kinds import COMMAND
 from preflight.report.terminal import Look, counted, plain
 from preflight.report.text import one
 from preflight.source.finding import Finding, Severity

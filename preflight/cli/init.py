@@ -16,7 +16,8 @@ from preflight.checking.engine import Report
 from preflight.checking.merging import merge
 from preflight.checking.project import Project, settings_lines, survey
 from preflight.cli import output, session
-from preflight.cli.exits import OK, say
+from preflight.cli.exit_codes import OK
+from preflight.cli.exits import say
 from preflight.cli.options import Inputs, JobFacts, Rules, takes
 from preflight.cli.output import refuse_unread
 from preflight.report.terminal import counted, plain

@@ -14,7 +14,7 @@ from preflight.checking.failure import attempted, unreadable
 from preflight.checking.merging import merge
 from preflight.checking.workspace import Workspace
 from preflight.cli import output, session
-from preflight.cli.exits import FOUND, OK, USAGE
+from preflight.cli.exit_codes import FOUND, OK, USAGE
 from preflight.cli.options import AtSite, Inputs, JobFacts, Printed, Rules, listed
 from preflight.cli.output import deliver, read_for, refuse_unread
 from preflight.fix.allowed import Boundary

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from preflight.cli.exits import OK
+from preflight.cli.exit_codes import OK
 
 
 def lsp() -> int:

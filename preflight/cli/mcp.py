@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from preflight.cli.exits import OK
+from preflight.cli.exit_codes import OK
 from preflight.source.text import InputError
 
 Root = Annotated[

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from preflight.checking.engine import Report, Unreadable
 from preflight.checking.verification import verify_facts, verify_release
 from preflight.cli import output, session
-from preflight.cli.exits import FOUND, OK, USAGE
+from preflight.cli.exit_codes import FOUND, OK, USAGE
 from preflight.cli.options import Inputs, JobFacts, Printed, Rules, option, takes
 from preflight.cli.output import deliver, read_for, refuse_unread
 from preflight.report.terminal import Look

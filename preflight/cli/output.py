@@ -11,9 +11,10 @@ from pathlib import Path
 from preflight.checking.checker import Checker
 from preflight.checking.engine import Report
 from preflight.checking.failure import crash_line
-from preflight.cli.exits import FAILED, FOUND, OK, USAGE, say
+from preflight.cli.exit_codes import FAILED, FOUND, OK, USAGE
+from preflight.cli.exits import say
 from preflight.cli.options import Inputs, Output, Printed
-from preflight.loaders import COMMAND
+from preflight.loaders.file_kinds import COMMAND
 from preflight.plugins.manager import PluginError, Plugins
 from preflight.report.terminal import Look, plain
 from preflight.source.extras import missing

@@ -14,7 +14,7 @@ from preflight.checking.nearest_settings import Nearest, own_devices, usable
 from preflight.checking.verification import verify_program
 from preflight.checking.workspace import Workspace, display
 from preflight.cli.options import AtSite, Inputs, JobFacts, Rules, listed
-from preflight.loaders import is_script
+from preflight.loaders.file_kinds import is_script
 from preflight.plugins import manager as plugins
 from preflight.report.terminal import plain
 from preflight.run import settings

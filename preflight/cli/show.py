@@ -13,7 +13,7 @@ from preflight.checking.engine import Crash, Report
 from preflight.checking.failure import failed
 from preflight.checking.merging import merge
 from preflight.cli import output, session
-from preflight.cli.exits import FAILED, OK, USAGE
+from preflight.cli.exit_codes import FAILED, OK, USAGE
 from preflight.cli.options import AtSite, Inputs, JobFacts, Printed, Rules, Started, takes
 from preflight.cli.output import deliver, read_for, refuse_unread
 from preflight.job import Job

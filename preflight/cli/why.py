@@ -7,7 +7,7 @@ from typing import Annotated
 from preflight.checking.engine import Report
 from preflight.checking.merging import merge
 from preflight.cli import output, session
-from preflight.cli.exits import OK
+from preflight.cli.exit_codes import OK
 from preflight.cli.options import File, Inputs, JobFacts, Lang, Rules, option, takes
 from preflight.cli.output import deliver
 from preflight.source.text import InputError

@@ -24,7 +24,7 @@ def prove_branches(workspace: Workspace, before: Mapping[str, Source], after: Ma
 
 
 def _may_branch(source: Source) -> bool:
-    from preflight.loaders import is_script
+    from preflight.loaders.file_kinds import is_script
 
     return is_script(source)
 

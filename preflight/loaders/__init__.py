@@ -5,24 +5,8 @@ from __future__ import annotations
 
 from preflight.loaders.bounds import refuse_large
 from preflight.loaders.document import Document
-from preflight.source.text import SCRIPT_SUFFIXES as SCRIPT_SUFFIXES
-from preflight.source.text import YAML_SUFFIXES as YAML_SUFFIXES
+from preflight.loaders.file_kinds import COMMAND, MANIFEST, MARKDOWN_SUFFIXES, PYTHON_SUFFIX, is_script
 from preflight.source.text import InputError, Source
-
-PYTHON_SUFFIX = ".py"
-MARKDOWN_SUFFIXES = (".md", ".markdown")
-COMMAND = "command line"
-MANIFEST = "apiVersion"
-"""Text that every manifest contains."""
-
-
-def is_script(source: Source) -> bool:
-    """A shell script, by its name or by a first line that names a shell."""
-    name = source.name.lower()
-    if name.endswith(SCRIPT_SUFFIXES):
-        return True
-    first = source.text[:200].partition("\n")[0]
-    return first.startswith("#!") and "sh" in first and not name.endswith(YAML_SUFFIXES)
 
 
 def load(source: Source) -> tuple[Document, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from preflight.loaders import MANIFEST
 from preflight.loaders.bounds import refuse_large
 from preflight.loaders.command_fronts import crowds_pod, waits_for_pods
 from preflight.loaders.document import (
@@ -24,6 +23,7 @@ from preflight.loaders.document import (
     word_of,
 )
 from preflight.loaders.entries import command_name
+from preflight.loaders.file_kinds import MANIFEST
 from preflight.loaders.inline import TEMPLATE, Inline, inline, outside, without
 from preflight.loaders.launchers import take_apart
 from preflight.loaders.pods import KINDS, Job, Number, Pod, pods

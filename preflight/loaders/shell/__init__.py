@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from preflight.loaders import is_script
 from preflight.loaders.bounds import MAX_PADDED
 from preflight.loaders.document import MARK, Document, Problem
+from preflight.loaders.file_kinds import is_script
 from preflight.loaders.shell.assignments import distinct
 from preflight.loaders.shell.command_effects import Commands
 from preflight.loaders.shell.faults import LOST, faults

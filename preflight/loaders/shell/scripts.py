@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 
-from preflight.loaders import COMMAND
 from preflight.loaders.document import Word
+from preflight.loaders.file_kinds import COMMAND
 from preflight.loaders.shell.launches import Found, Launches
 from preflight.loaders.shell.nested_commands import Nested, nested
 from preflight.loaders.shell.printed import Printer, path_of
