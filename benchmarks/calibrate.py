@@ -22,7 +22,7 @@ import preflight
 from preflight.logs.calibration import Run, factors, measured_run
 from preflight.logs.iterations import iterations
 from preflight.report.calibration import left_out
-from preflight.source.text import InputError
+from preflight.source.source_file import InputError
 
 CASES = "tests/functional_tests/test_cases"
 DEVICES = {"h100": "H100", "a100": "A100-80GB"}

@@ -15,13 +15,13 @@ from itertools import combinations, product
 from math import prod
 from typing import Any
 
+from preflight.dialects.megatron.framework_version import BUILT_ON_MEGATRON
 from preflight.dialects.megatron.options import UNASKED, Flag, built_on, table
-from preflight.dialects.megatron.targets import BUILT_ON_MEGATRON
 from preflight.lint.constraint import Constraint
 from preflight.lint.evaluator import evaluate
 from preflight.lint.expressions import Expression, Handle
 from preflight.loaders.document import Unknown
-from preflight.run.versions import matches
+from preflight.run.version_ranges import matches
 
 KIND = ("kind", "effective")
 MOST = 60_000

@@ -21,15 +21,15 @@ from typing import Any, NamedTuple
 from preflight.api import installed
 from preflight.checking.engine import Report
 from preflight.checking.workspace import Workspace
-from preflight.fix.edit_proof import flags
+from preflight.fix.edit_integrity import flags
 from preflight.fix.fixer import fix
-from preflight.layouts.suggest import suggest
+from preflight.layouts.layout_fixes import suggest
 from preflight.loaders import load
 from preflight.loaders.command import load_command
 from preflight.loaders.document import Document, Node
 from preflight.run.request import Request, Target
 from preflight.source.finding import Severity
-from preflight.source.text import InputError, Source
+from preflight.source.source_file import InputError, Source
 
 MOST_SETTINGS = 3
 DEVICES = {7: "v100", 9: "h100", 10: "gb200"}

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import preflight
-from preflight.dialects.megatron.older_names import RENAMED
+from preflight.dialects.megatron.deprecated_arguments import RENAMED
 from preflight.memory import MemoryEstimate, Stage
-from preflight.run.plan import Plan
+from preflight.run.training_plan import Plan
 
 LEAST = 2e9
 RECORDED = {

@@ -21,14 +21,14 @@ import numpy as np
 from preflight.api import installed
 from preflight.checking.workspace import Workspace
 from preflight.job import Job
-from preflight.layouts.fit import required
-from preflight.layouts.grid import RECOMPUTE, grid
-from preflight.layouts.space import Limits, space
-from preflight.layouts.step_time import step_time
-from preflight.memory.shape import Missing
+from preflight.layouts.candidate_memory import required
+from preflight.layouts.candidate_step_time import step_time
+from preflight.layouts.candidates import RECOMPUTE, grid
+from preflight.layouts.search_inputs import Limits, space
+from preflight.memory.inputs_from_plan import Missing
 from preflight.run.request import Request, Target
 from preflight.source.finding import Severity
-from preflight.source.text import Source
+from preflight.source.source_file import Source
 
 DEVICE = "ascend-910b3"
 LAYOUT = ("tensor", "pipeline", "context", "expert", "data", "virtual", "micro")

@@ -21,7 +21,7 @@ from preflight.job import Job
 from preflight.lint.rule import Checkable, Rule, collect
 from preflight.plugins.manager import load
 from preflight.source.finding import Finding
-from preflight.source.text import InputError
+from preflight.source.source_file import InputError
 from preflight.testing import Case
 from preflight.testing import load as cases_of
 

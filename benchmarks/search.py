@@ -15,15 +15,15 @@ import numpy as np
 import preflight
 from preflight.api import installed
 from preflight.checking.workspace import Workspace
-from preflight.fix.attempts import Attempts
-from preflight.layouts.fit import required
-from preflight.layouts.grid import Space, grid, sizes
+from preflight.fix.trial_edits import Attempts
+from preflight.layouts.candidate_memory import required
+from preflight.layouts.candidate_step_time import step_time
+from preflight.layouts.candidates import Space, grid, sizes
 from preflight.layouts.search import search
-from preflight.layouts.space import Limits, space
-from preflight.layouts.step_time import step_time
+from preflight.layouts.search_inputs import Limits, space
 from preflight.memory.estimate import stage
 from preflight.run.request import Request, Target
-from preflight.source.text import Source
+from preflight.source.source_file import Source
 
 SAMPLE = 200
 SCRIPT = """export CUDA_DEVICE_MAX_CONNECTIONS=1

@@ -24,12 +24,22 @@ import step_time
 from step_time import DATA, PUBLISHED, Row, unseen, unseen_scripts
 
 import preflight
-from preflight.memory.shape import shape
-from preflight.run.unmodelled import Unmodelled
+from preflight.memory.inputs_from_plan import shape
+from preflight.run.unmodelled_features import Unmodelled
+from preflight.steptime.error_ranges import (
+    DENSE,
+    EXPERTS,
+    FACTORS,
+    MEASURED,
+    SINKS,
+    STATED,
+    Era,
+    names,
+    on_a_good_network,
+)
 from preflight.steptime.estimate import completed, timed
 from preflight.steptime.machine import machine
-from preflight.steptime.ranges import DENSE, EXPERTS, FACTORS, MEASURED, SINKS, STATED, Era, names, on_a_good_network
-from preflight.steptime.traits import traits
+from preflight.steptime.step_time_inputs import traits
 
 ROOT = Path(__file__).parents[1]
 TARGET = ROOT / "schemas" / "step_time_ranges.json"

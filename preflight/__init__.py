@@ -28,10 +28,10 @@ _HOMES = {
     "Safety": "source.finding",
     "Severity": "source.finding",
     "Unverified": "source.finding",
-    "InputError": "source.text",
+    "InputError": "source.source_file",
     "Message": "source.finding",
     "Job": "job",
-    "Plan": "run.plan",
+    "Plan": "run.training_plan",
     "Value": "run.value",
     "known": "run.value",
     "Device": "run.cluster",
@@ -47,7 +47,7 @@ _MOVED = {
     "cluster": "run.cluster",
     "document": "loaders.document",
     "finding": "source.finding",
-    "plan": "run.plan",
+    "plan": "run.training_plan",
     "request": "run.request",
     "rule": "lint.rule",
     "search": "layouts",
@@ -71,9 +71,9 @@ if TYPE_CHECKING:
     from preflight.lint.rule import rule as rule
     from preflight.plugins.hookspecs import hookimpl as hookimpl
     from preflight.run.cluster import Device as Device
-    from preflight.run.plan import Plan as Plan
     from preflight.run.request import Request as Request
     from preflight.run.request import Target as Target
+    from preflight.run.training_plan import Plan as Plan
     from preflight.run.value import Value as Value
     from preflight.run.value import known as known
     from preflight.source.finding import Edit as Edit
@@ -84,7 +84,7 @@ if TYPE_CHECKING:
     from preflight.source.finding import Safety as Safety
     from preflight.source.finding import Severity as Severity
     from preflight.source.finding import Unverified as Unverified
-    from preflight.source.text import InputError as InputError
+    from preflight.source.source_file import InputError as InputError
 
 
 def __getattr__(name: str) -> Any:

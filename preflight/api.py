@@ -8,21 +8,21 @@ from os import PathLike
 from pathlib import Path
 
 from preflight.checking.engine import Policy, Report
-from preflight.checking.failure import with_refused_shape
-from preflight.checking.verification import verify_facts, verify_program
+from preflight.checking.file_failures import with_refused_shape
+from preflight.checking.request_validation import verify_facts, verify_program
 from preflight.checking.workspace import Workspace
 from preflight.job import Job
 from preflight.memory import MemoryEstimate, estimate
 from preflight.plugins.manager import Plugins
 from preflight.plugins.manager import load as load_plugins
-from preflight.program.checkout.around import Checkouts
+from preflight.program.checkout.enclosing_checkout import Checkouts
 from preflight.run.cluster import Cluster, Device, find_device
-from preflight.run.plan import Plan
+from preflight.run.project_settings import Choice, Facts, Settings
 from preflight.run.request import Request, Target
-from preflight.run.settings import Choice, Facts, Settings
+from preflight.run.training_plan import Plan
 from preflight.source.finding import Finding, Severity
-from preflight.source.hints import TYPE_CHECKING
-from preflight.source.text import InputError, Source
+from preflight.source.source_file import InputError, Source
+from preflight.source.type_hints import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from preflight.checking.comparison import Comparison
@@ -100,7 +100,7 @@ def check(
 
 def _told(report: Report, source: Source, asked: Policy) -> Report:
     """A report of one source; for a script that bash refuses, with the place."""
-    from preflight.checking.failure import with_refused_scripts
+    from preflight.checking.file_failures import with_refused_scripts
 
     return with_refused_scripts(report, (source,), asked.wants)
 
@@ -110,7 +110,7 @@ def _proven(workspace: Workspace) -> Report:
     report = workspace.check()
     if all(finding.fix is None for finding in report.findings):
         return report
-    from preflight.fix.offers import with_proven_offers
+    from preflight.fix.proven_fixes import with_proven_offers
 
     return with_proven_offers(workspace, report)
 

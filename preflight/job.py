@@ -9,13 +9,13 @@ from types import MappingProxyType
 from preflight.loaders.document import Document, Problem, Setting
 from preflight.run.arguments import Answers, Arguments, Switch
 from preflight.run.cluster import Cluster
-from preflight.run.plan import Plan, Sizes
 from preflight.run.request import Target
+from preflight.run.training_plan import Plan, Sizes
 from preflight.run.value import Value, known
 from preflight.source.finding import Edit, Finding, Fix, Message, Related, Safety, Unverified
-from preflight.source.hints import TYPE_CHECKING, Literal
 from preflight.source.record import NamedTuple, dataclass, replace
-from preflight.source.text import Span
+from preflight.source.source_file import Span
+from preflight.source.type_hints import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from preflight.memory import MemoryEstimate

@@ -14,22 +14,22 @@ from preflight.lint.rule import Rule, RulePack
 from preflight.loaders.document import Document, Entry, Launch, Node, Setting
 from preflight.run.arguments import Arguments
 from preflight.run.cluster import Cluster, Device
-from preflight.run.plan import Batch, Layout, Model, Plan, Precision, Recompute
+from preflight.run.training_plan import Batch, Layout, Model, Plan, Precision, Recompute
 from preflight.run.value import Origin, Value, default, derived, known, unknown
 from preflight.source.finding import Kind
-from preflight.source.hints import TYPE_CHECKING, Any
+from preflight.source.type_hints import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # few plugins have a front end, and its reader is large
-    from preflight.frontends.claims import FrontEndDialect as FrontEndDialect
-    from preflight.frontends.option_commands import Flag as Flag
-    from preflight.frontends.option_commands import FrontEnd as FrontEnd
-    from preflight.frontends.option_commands import Run as Run
-    from preflight.frontends.option_commands import derives as derives
-    from preflight.frontends.option_commands import read_options as read_options
+    from preflight.frontends.flat_options import Flag as Flag
+    from preflight.frontends.flat_options import FrontEnd as FrontEnd
+    from preflight.frontends.flat_options import Run as Run
+    from preflight.frontends.flat_options import derives as derives
+    from preflight.frontends.flat_options import read_options as read_options
+    from preflight.frontends.front_end_detection import FrontEndDialect as FrontEndDialect
 
 _OF_FRONT_ENDS = {
-    "FrontEndDialect": "claims",
-    **dict.fromkeys(("FrontEnd", "Flag", "Run", "derives", "read_options"), "option_commands"),
+    "FrontEndDialect": "front_end_detection",
+    **dict.fromkeys(("FrontEnd", "Flag", "Run", "derives", "read_options"), "flat_options"),
 }
 """The parts of a front end, and their modules in `preflight.frontends`."""
 

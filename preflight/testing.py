@@ -25,8 +25,8 @@ from preflight.plugins.manager import Plugins
 from preflight.report.concise import line
 from preflight.run.request import Request, SiteRequest, Target
 from preflight.source.finding import Severity
-from preflight.source.hints import Any
-from preflight.source.text import Source
+from preflight.source.source_file import Source
+from preflight.source.type_hints import Any
 from preflight.source.writing import write_file
 
 

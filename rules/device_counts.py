@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from preflight import Edit, Finding, Fix, Job, Message, Related, Severity, Unverified, Value, known, rule
-from preflight.dialects.identify import SOURCE
+from preflight.dialects.device_and_release import SOURCE
 from preflight.loaders.document import Count
 
 COUNT_UPSTREAM = {

@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator
 
 from preflight import Finding, Job, Message, Severity, rule, schemas
-from preflight.frontends.claims import FRONT_ENDS
+from preflight.frontends.front_end_detection import FRONT_ENDS
 from preflight.job import OF_ENVIRONMENT, READ_AS_ANOTHER
-from preflight.run.versions import numbers
-from preflight.source.pattern import lazy_pattern
+from preflight.run.version_ranges import numbers
+from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.spelling import nearest
 
 SIZES = ("HCCL_BUFFSIZE", "NCCL_BUFFSIZE")

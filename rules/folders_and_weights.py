@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from preflight import Finding, Job, Message, Severity, Unverified, rule
+from preflight.memory.inputs_from_plan import Missing, shape
 from preflight.memory.parameters import model
-from preflight.memory.shape import Missing, shape
 
 MISSING = {
     "missing": "{path} does not exist (checked on {host})",

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from preflight import Finding, Job, Message, Severity, Unverified, rule
-from preflight.dialects.identify import server_devices, servers
+from preflight.dialects.device_and_release import server_devices, servers
 from preflight.job import OF_FILES
 from preflight.loaders.document import Document
 

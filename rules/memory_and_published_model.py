@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator
 
 from preflight import Finding, Job, Message, Severity, Unverified, rule
 from preflight.loaders.document import Document
-from preflight.run.models import Published, of_file, published
+from preflight.run.published_models import Published, of_file, published
 from preflight.source.finding import Kind
-from preflight.source.pattern import lazy_pattern
-from preflight.source.word import Needed, Reason
+from preflight.source.lazy_regex import lazy_pattern
+from preflight.source.words_and_unknowns import Needed, Reason
 
 GIB = 2**30
 ENGINE = "rollout engine"

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 
 from preflight import Finding, Fix, Job, Message, Severity, Value, known, rule
-from preflight.lint.certainty import topic
+from preflight.lint.uncertain_facts import topic
 from preflight.source.record import replace
 
 MANY = 3

@@ -10,7 +10,7 @@ from preflight.job import OF_YAML, fix_of
 from preflight.lint.value_kinds import spellings, ways
 from preflight.loaders.document import Document, Node, Problem, walk
 from preflight.source.finding import Key, Kind
-from preflight.source.pattern import lazy_pattern
+from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.spelling import is_other_phrase, meant_boolean
 
 _NUMBER = lazy_pattern(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)[eE][-+]?\d{1,3}")

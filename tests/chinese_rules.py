@@ -14,7 +14,7 @@ from console import ROOT
 from preflight.lint.constraint import Constraint
 from preflight.lint.rule import Checkable
 from preflight.plugins.manager import load
-from preflight.report.page import documented, levels, rule_text, section_path
+from preflight.report.rule_pages import documented, levels, rule_text, section_path
 
 PAGE = ROOT / "docs" / "zh" / "rules.md"
 SHOWN = 50

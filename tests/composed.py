@@ -13,9 +13,9 @@ from preflight.loaders.command import load_command
 from preflight.loaders.composition.hydra import Hydra, composed
 from preflight.loaders.composition.inheritance import Inherited, inherited
 from preflight.loaders.composition.overrides import Override, Refused, apply, read_override
-from preflight.loaders.composition.values import Composed, Found
+from preflight.loaders.composition.resolved_values import Composed, Found
 from preflight.loaders.document import Document, Node, Unknown
-from preflight.source.text import Source
+from preflight.source.source_file import Source
 
 
 def written(folder: Path, files: dict[str, str]) -> Path:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from preflight.run.plan import Plan
 from preflight.run.request import Target
+from preflight.run.training_plan import Plan
 from preflight.run.value import default
 
 LLAMA_7B = {

@@ -8,7 +8,7 @@ from functools import cache
 from edges import FILES, edges
 from pairs import pairs
 
-from preflight.lint.defects import Defect
+from preflight.lint.defect_rules import Defect
 from preflight.lint.expressions import Expression
 from preflight.plugins.manager import load
 

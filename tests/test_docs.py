@@ -15,8 +15,8 @@ from preflight import Report, Request, Severity, hookimpl, testing
 from preflight.checking.engine import Policy, check_documents
 from preflight.loaders import load as load_text
 from preflight.plugins.manager import Plugins, load
-from preflight.report.page import documented, pages
-from preflight.source.text import Source
+from preflight.report.rule_pages import documented, pages
+from preflight.source.source_file import Source
 
 
 @pytest.mark.parametrize(
@@ -69,8 +69,8 @@ def test_every_page_of_the_guide_and_every_format_is_listed() -> None:
 
 def test_the_settings_of_the_guide_are_settings(tmp_path: Path) -> None:
     from preflight.checking.checker import Checker
-    from preflight.checking.nearest_settings import OwnDevices
-    from preflight.run.settings_search import load as load_settings
+    from preflight.checking.folder_settings import OwnDevices
+    from preflight.run.settings_files import load as load_settings
 
     (text,) = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "settings.md").read_text(encoding="utf-8"), re.DOTALL)
     (tmp_path / "preflight.toml").write_text(text, encoding="utf-8")

@@ -16,14 +16,14 @@ import pytest
 
 from preflight.api import installed
 from preflight.checking.workspace import Workspace
-from preflight.fix.choices import fix_by_choice
-from preflight.fix.edit_proof import _comments
+from preflight.fix.edit_integrity import _comments
 from preflight.fix.fixer import Fixed, fix
-from preflight.layouts.suggest import suggest
+from preflight.fix.interactive_fixes import fix_by_choice
+from preflight.layouts.layout_fixes import suggest
 from preflight.loaders import load
 from preflight.run.request import Request, Target
 from preflight.source.finding import Finding
-from preflight.source.text import Source
+from preflight.source.source_file import Source
 
 DATA = Path(__file__).resolve().parents[2] / "shared/data"
 CORPUS = DATA / "corpus"

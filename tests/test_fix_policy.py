@@ -12,10 +12,10 @@ from preflight.checking.checker import Checker
 from preflight.fix.fixer import Fixed, fix_source
 from preflight.lint import value_kinds
 from preflight.report.json import as_dict
-from preflight.run.settings import Choice, Facts, Settings
+from preflight.run.project_settings import Choice, Facts, Settings
 from preflight.source.finding import Finding
+from preflight.source.source_file import Source
 from preflight.source.spelling import slips
-from preflight.source.text import Source
 
 OPTIONS = [
     "--num-layers 32",

@@ -17,17 +17,17 @@ KNOW_FRAMEWORKS = {
     "preflight/program/mindspore.py": "answers for the library that this trainer stands on",
     "preflight/program/mindspeed.py": "is that order, for a trainer around another",
     "preflight/loaders/launcher_options.py": "accelerate has an option of that name",
-    "preflight/report/coverage.py": "names the data file that it shows",
-    "preflight/program/mindformers_start.py": "is how that trainer starts where no script says it",
+    "preflight/report/rule_coverage.py": "names the data file that it shows",
+    "preflight/program/mindformers_default_start.py": "is how that trainer starts where no script says it",
     "preflight/logs/signatures.py": "says what texts of libraries mean, and libraries say their names",
-    "preflight/logs/checkpoints.py": "says what texts about checkpoints mean, and a loader says its releases",
+    "preflight/logs/checkpoint_errors.py": "says what texts about checkpoints mean, and a loader says its releases",
     "preflight/logs/stages.py": "tells parts of a run by the files that a traceback names",
-    "preflight/logs/origin.py": "tells programs apart by the paths in a traceback",
+    "preflight/logs/exception_origin.py": "tells programs apart by the paths in a traceback",
     "preflight/program/checkpoint_arguments.py": "runs that trainer's own loader of a checkpoint's arguments",
     "preflight/mcp/server.py": "says to agents what is read, with an example of a release",
     "preflight/cli/new_rule.py": "writes the first check of a framework's topic file",
 }
-BY_ID = {"preflight/report/page.py": "groups the list of rules by the first part of their ids"}
+BY_ID = {"preflight/report/rule_pages.py": "groups the list of rules by the first part of their ids"}
 READ_FRAMEWORKS = {"dialects", "frontends", "checkout", "site"}
 """Folders about framework-specific text."""
 NEUTRAL = [p for p in MODULES if not READ_FRAMEWORKS.intersection(p.parts) and shown(p) not in KNOW_FRAMEWORKS]

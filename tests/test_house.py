@@ -122,10 +122,10 @@ def test_sizes(path: Path) -> None:
 
 SMALL = 80
 LOADS_ALONE = {
-    "preflight/dialects/megatron/argument_names.py": "rules import its names from the package",
-    "preflight/program/signatures.py": "one kind of built-in function, in a chain of classes",
+    "preflight/dialects/megatron/constraint_names.py": "rules import its names from the package",
+    "preflight/program/inspect_signature.py": "one kind of built-in function, in a chain of classes",
     "preflight/lsp/configuration.py": "what an editor states, apart from what it asks",
-    "preflight/lsp/suppressing.py": "an edit that is tried out, apart from the diagnostics",
+    "preflight/lsp/suppression_edit.py": "an edit that is tried out, apart from the diagnostics",
     "preflight/report/markdown.py": "a format of its own, loaded by its name",
 }
 """Small modules with a single importer next to them, and why they are separate."""
@@ -145,7 +145,7 @@ def test_small_modules_with_one_neighbour_are_part_of_it() -> None:
     assert alone == set(LOADS_ALONE)
 
 
-DECIDES = "preflight/lint/severity.py"
+DECIDES = "preflight/lint/severity_downgrades.py"
 
 
 @each([path for path in MODULES if shown(path) != DECIDES], shown)
@@ -164,7 +164,7 @@ def test_one_module_decides_how_certain_an_error_is(path: Path) -> None:
 ENDS = ("startswith", "endswith")
 SENTENCE = re.compile(r"[A-Za-z]{2,} [a-z]{2,}")
 READS_WORDS = {
-    "preflight/lint/page.py": "writes English: its own clauses",
+    "preflight/lint/rule_page.py": "writes English: its own clauses",
     "preflight/memory/estimate.py": "the name of a term",
     "preflight/memory/peak.py": "the name of a term",
     "preflight/program/judge.py": "an outcome of three, held by its type",
@@ -172,7 +172,7 @@ READS_WORDS = {
     "preflight/job.py": "an outcome of three, held by its type",
     "preflight/fix/migration.py": "a state of an outcome, held by its type",
     "preflight/report/memory.py": "puts 'not known' before names, and not before sentences",
-    "preflight/steptime/traits.py": "a name of what is overlapped",
+    "preflight/steptime/step_time_inputs.py": "a name of what is overlapped",
     "preflight/logs/prefixes.py": "what Ray writes into a log",
     "rules/mindformers/replaced_by_trainer.py": "the condition of a switch, as the framework writes it",
 }
@@ -278,7 +278,7 @@ HEAVY = (
     "pygments",
     "matplotlib",
     "asyncio",
-    "typing",  # preflight.source.hints has the names
+    "typing",  # preflight.source.type_hints has the names
     "preflight.fix.fixer",
     "preflight.testing",
 )

@@ -10,10 +10,10 @@ import pytest
 
 from preflight.checking.checker import Checker
 from preflight.fix.fixer import Fixed, fix_source
-from preflight.loaders.shell.other_branches import other_branches
+from preflight.loaders.shell.branch_variants import other_branches
 from preflight.plugins import manager
-from preflight.run.settings import Facts, Settings
-from preflight.source.text import Source
+from preflight.run.project_settings import Facts, Settings
+from preflight.source.source_file import Source
 
 REST = """--num-layers 32 --seq-length 4096 --max-position-embeddings 4096 --micro-batch-size {micro} \\
   --global-batch-size {total} --train-iters 100 --lr 1e-4 --min-lr 1e-5 --bf16 --tensor-model-parallel-size {tp} \\

@@ -16,7 +16,7 @@ import preflight
 from preflight import schemas
 from preflight.api import check_command, installed
 from preflight.checking.engine import Policy
-from preflight.lint.defects import CONSEQUENCE, Defect, fixed_in, stands
+from preflight.lint.defect_rules import CONSEQUENCE, Defect, fixed_in, stands
 from preflight.plugins.manager import load
 from preflight.source.finding import Severity
 from upstream.defects import TABLE, as_text, described, ranges, releases

@@ -13,7 +13,7 @@ from kubernetes_manifests import FOLDED, KINDS, LIST, SCRIPT
 
 import preflight
 from preflight.cli import run
-from preflight.source.text import Source
+from preflight.source.source_file import Source
 
 FAULTS = {"megatron/positions-below-sequence": "2048", "megatron/recompute-full-without-method": "full"}
 

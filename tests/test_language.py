@@ -19,9 +19,9 @@ from templates import templates
 
 from preflight.api import installed
 from preflight.checking.engine import Policy
-from preflight.source.catalogue import FOLDER, Catalogue, catalogue
 from preflight.source.finding import Message, placeholders
-from preflight.source.language import LOCALE, VARIABLE, asked, columns, cut, local, padded, phrases, speaking
+from preflight.source.output_language import LOCALE, VARIABLE, asked, columns, cut, local, padded, phrases, speaking
+from preflight.source.translation_catalogue import FOLDER, Catalogue, catalogue
 from preflight.testing import load
 
 ROOT = Path(__file__).parent.parent
@@ -209,7 +209,7 @@ def test_an_english_check_loads_no_catalogue(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("use_parallel: True\nrun_mode: train\n")
     code = "import sys; from preflight.cli import run; run(['check', 'a.yaml']); print(*sys.modules, file=sys.stderr)"
     ran = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
-    assert not {"gettext", "preflight.source.catalogue"} & set(ran.stderr.split())
+    assert not {"gettext", "preflight.source.translation_catalogue"} & set(ran.stderr.split())
 
 
 def test_a_terminal_without_utf8_is_no_crash(tmp_path: Path) -> None:

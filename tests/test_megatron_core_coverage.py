@@ -17,8 +17,8 @@ import yaml
 
 import preflight
 from preflight import Finding, Severity, collect
-from preflight.lint.evidence import found_places
 from preflight.lint.rule import Rule
+from preflight.lint.upstream_evidence import found_places
 from preflight.plugins.manager import load as load_plugins
 
 HERE = Path(__file__).parent

@@ -14,8 +14,8 @@ from harness import Ran
 
 from preflight.checking.checker import Checker
 from preflight.cli import run
-from preflight.cli.checked_files import FRESH, VARIABLE
-from preflight.source import cache
+from preflight.cli.check_runner import FRESH, VARIABLE
+from preflight.source import cache_folder
 
 CONFIG = """\
 use_parallel: True
@@ -46,7 +46,7 @@ def check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
         checked.append(str(getattr(item, "name", "")))
         return real(self, item, **more)
 
-    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.setenv(cache_folder.VARIABLE, str(tmp_path / "cache"))
     monkeypatch.delenv(VARIABLE, raising=False)
     monkeypatch.setattr(Checker, "check_file", counted)
     (tmp_path / "work").mkdir()
@@ -181,7 +181,7 @@ def test_a_spoilt_memory_is_no_memory(check: Call, tmp_path: Path) -> None:
         '{"files": [["x"]], "told": []}',
         '{"files": [], "told": [[[1]]]}',
     ):
-        cache.write(f"told/{kept.name}", text)
+        cache_folder.write(f"told/{kept.name}", text)
         assert check("run.yaml") == first and check.checked == ["run.yaml"], text
 
 
@@ -191,7 +191,7 @@ def test_what_was_not_told_for_a_month_is_forgotten(check: Call, tmp_path: Path)
     old, new = f"{'0' * 32}.json", f"{'1' * 32}.json"
     for name, days in ((old, 31), (new, 29), ("theirs", 31)):
         (told / name).write_text("", encoding="utf-8")
-        os.utime(told / name, times=(0, time.time() - days * cache.DAY))
+        os.utime(told / name, times=(0, time.time() - days * cache_folder.DAY))
     write("run.yaml", CONFIG)
     check("run.yaml")
     assert {new, "theirs", ".swept"} < {path.name for path in told.iterdir()} and not (told / old).exists()

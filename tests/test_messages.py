@@ -19,7 +19,7 @@ from preflight import Finding, Message, Severity
 from preflight.lint.constraint import Constraint
 from preflight.plugins.manager import load
 from preflight.source.finding import placeholders
-from preflight.source.text import Source
+from preflight.source.source_file import Source
 
 ROOT = Path(__file__).parent.parent
 MODULES = sorted([*(ROOT / "preflight").rglob("*.py"), *(ROOT / "rules").rglob("*.py")])

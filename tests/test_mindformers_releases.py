@@ -13,9 +13,9 @@ import pytest
 import preflight
 from preflight import schemas
 from preflight.lint.constraint import Constraint
-from preflight.lint.evidence import evidence
+from preflight.lint.upstream_evidence import evidence
 from preflight.plugins.manager import load
-from preflight.report.coverage import coverage
+from preflight.report.rule_coverage import coverage
 
 SCHEMAS = Path(__file__).parent.parent / "schemas" / "mindformers"
 RULES = {rule.id: rule for rule in load().rules(None) if {"mindformers", "pynative"} & set(rule.frameworks)}

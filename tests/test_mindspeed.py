@@ -18,7 +18,7 @@ from preflight.api import installed
 from preflight.checking.engine import Policy, Report
 from preflight.dialects.megatron import megatron_names
 from preflight.lint.constraint import Constraint
-from preflight.lint.defects import Defect
+from preflight.lint.defect_rules import Defect
 from preflight.lint.expressions import Expression
 from preflight.lint.rule import Checkable, collect
 from preflight.source.finding import Finding

@@ -10,12 +10,12 @@ from harness import Cli
 
 import preflight
 from preflight.checking.workspace import Workspace
-from preflight.fix.apply import apply
+from preflight.fix.edited_texts import apply
 from preflight.plugins import manager
 from preflight.run.request import Request
 from preflight.source.finding import Finding, Severity
 from preflight.source.record import replace
-from preflight.source.text import Source
+from preflight.source.source_file import Source
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted(path for path in (ROOT / "examples").glob("*/*") if path.suffix in (".sh", ".yaml"))

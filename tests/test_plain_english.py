@@ -13,7 +13,7 @@ import pytest
 from house import each, nodes
 
 from preflight.plugins.manager import load
-from preflight.report.page import documented, examples, rule_text
+from preflight.report.rule_pages import documented, examples, rule_text
 
 ROOT = Path(__file__).parent.parent
 CODE = sorted([*(ROOT / "preflight").rglob("*.py"), *(ROOT / "rules").rglob("*.py")])

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from preflight import schemas
-from preflight.lint.defects import Defect
-from preflight.lint.evidence import Evidence
+from preflight.lint.defect_rules import Defect
+from preflight.lint.upstream_evidence import Evidence
 from preflight.plugins.manager import load
 from upstream.frameworks import FRAMEWORKS
 

@@ -7,8 +7,8 @@ import pytest
 from preflight.api import installed
 from preflight.checking.checker import Checker
 from preflight.fix.fixer import fix
-from preflight.run.settings import Choice, Facts, Settings
-from preflight.source.text import Source
+from preflight.run.project_settings import Choice, Facts, Settings
+from preflight.source.source_file import Source
 
 SCRIPT = """torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 24 \\
   --hidden-size 2048 --num-attention-heads 16 \\

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from preflight import Finding, Related, Severity
 from preflight.checking.engine import Report
 from preflight.report.concise import line
-from preflight.report.terminal import Look, excerpt
+from preflight.report.terminal_style import Look, excerpt
 from preflight.report.text import render
-from preflight.source.text import Source, Span
+from preflight.source.source_file import Source, Span
 
 
 def place(text: str, word: str, name: str = "run.yaml") -> Span:

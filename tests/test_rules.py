@@ -15,12 +15,12 @@ from house import each
 import preflight.rules
 from preflight import collect
 from preflight.lint.constraint import Constraint
-from preflight.lint.defects import Defect
-from preflight.lint.evidence import found_places
+from preflight.lint.defect_rules import Defect
 from preflight.lint.rule import Checkable, Rule
+from preflight.lint.upstream_evidence import found_places
 from preflight.plugins.manager import load as load_plugins
-from preflight.report.coverage import text_of
-from preflight.run.versions import matches
+from preflight.report.rule_coverage import text_of
+from preflight.run.version_ranges import matches
 from preflight.testing import Case, load
 
 FOLDER = Path(__file__).parent / "rules"

@@ -18,9 +18,9 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
-from preflight.run.settings import Facts, path_matches, validator, verify
-from preflight.run.settings_search import load
-from preflight.source.text import InputError
+from preflight.run.project_settings import Facts, path_matches, validator, verify
+from preflight.run.settings_files import load
+from preflight.source.source_file import InputError
 
 SCHEMA = json.loads(files("preflight.schemas").joinpath("settings.json").read_text(encoding="utf-8"))
 BAD = "toy: true\ndata: 3\ntensor: 2\n"
@@ -192,7 +192,7 @@ def test_a_float_is_no_whole_number(cli: Cli, tmp_path: Path) -> None:
 PROGRAM = """
 import sys
 from pathlib import Path
-from preflight.run.settings_search import load
+from preflight.run.settings_files import load
 load(Path(sys.argv[1]))
 print("jsonschema" in sys.modules)
 """

@@ -21,11 +21,11 @@ from typing import Any
 import pytest
 from harness import Cli
 
-from preflight.site.apart import Eyes, Task, Unread, look_apart
 from preflight.site.data_index import read_data
+from preflight.site.file_sandbox import Eyes, Task, Unread, look_apart
 from preflight.site.megatron_checkpoint import read_checkpoint
 from preflight.site.pickles import loaded
-from preflight.site.samples import blend_of, epochs, split_bounds, total
+from preflight.site.sample_counts import blend_of, epochs, split_bounds, total
 from preflight.site.torch_zip import Window, saved
 
 COMMAND = (

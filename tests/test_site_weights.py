@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from preflight.job import NamedPath
-from preflight.site.apart import Eyes, Unread
-from preflight.site.mindformers_paths import read_weights
+from preflight.site.file_sandbox import Eyes, Unread
+from preflight.site.mindformers_files import read_weights
 from preflight.site.mindspore_checkpoint import read_ckpt
 
 TENSORS = {"model.tok_embeddings.embedding_weight": (300, 64), "model.norm_out.weight": (64,), "step_num": (1,)}

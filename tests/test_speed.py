@@ -16,10 +16,10 @@ import preflight
 from preflight.lint import rule_table
 from preflight.lint.expressions import Expression
 from preflight.plugins.manager import _listed, _scanned, load
-from preflight.source import cache
+from preflight.source import cache_folder
 from preflight.source.finding import Finding
 from preflight.source.record import replace
-from preflight.source.text import Source
+from preflight.source.source_file import Source
 
 pytestmark = pytest.mark.slow
 
@@ -49,7 +49,7 @@ OTHERS = (
     "preflight.loaders.shell",
     "preflight.layouts",
     "preflight.testing",
-    "preflight.checking.merging",
+    "preflight.checking.merged_reports",
     "preflight.dialects.mindformers.launch",
     "preflight.dialects.mindformers.network_shape",
 )
@@ -120,7 +120,7 @@ def test_a_checked_file_leaves_nothing_for_the_garbage_collector(example: str) -
 PYYAML = """
 import re
 from preflight.loaders.yaml import load_yaml
-from preflight.source.text import Source
+from preflight.source.source_file import Source
 load_yaml(Source("a.yaml", "when: 2024-02-03\\n"))
 import yaml
 assert "match" not in vars(yaml.reader.Reader.NON_PRINTABLE), "compiled in vain"
@@ -147,7 +147,7 @@ def test_whoever_else_uses_pyyaml_finds_it_whole() -> None:
 def test_the_table_of_rules_says_what_the_rules_say(
     package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(cache.VARIABLE, str(tmp_path))
+    monkeypatch.setenv(cache_folder.VARIABLE, str(tmp_path))
     real, kept = rule_table.load(package), rule_table.load(package)
     assert all(isinstance(rule, rule_table.KeptRule) for rule in kept)
     for one, other in zip(real, kept, strict=True):
@@ -164,18 +164,18 @@ def test_the_table_of_rules_says_what_the_rules_say(
 
 
 def test_a_spoilt_table_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(cache.VARIABLE, str(tmp_path))
+    monkeypatch.setenv(cache_folder.VARIABLE, str(tmp_path))
     ids = [rule.id for rule in rule_table.load("preflight.rules")]
     (file,) = tmp_path.glob("*.json")
-    first = (cache.read(file.name) or "").partition("\n")[0]
+    first = (cache_folder.read(file.name) or "").partition("\n")[0]
     assert first
     for text in ("", "{", f"{first}\n[[", f"{first}\n[[1, 2, 3]]", f'{first}\n[["os", []]]'):
-        cache.write(file.name, text)
+        cache_folder.write(file.name, text)
         assert [rule.id for rule in rule_table.load("preflight.rules")] == ids
 
 
 def test_without_a_folder_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(cache.VARIABLE, "")
+    monkeypatch.setenv(cache_folder.VARIABLE, "")
     assert not any(isinstance(rule, rule_table.KeptRule) for rule in rule_table.load("preflight.rules"))
 
 
@@ -215,7 +215,7 @@ def test_a_line_that_is_read_without_typer_prints_the_same_with_it(
     words = ["check", *switches, *map(str, paths)]
     (tmp_path / "excluded.yaml").write_text("seed: 1\n", encoding="utf-8")
     (tmp_path / "preflight.toml").write_text('exclude = ["excluded.yaml"]\n', encoding="utf-8")
-    program = "import sys; from preflight.cli.app import run; from preflight.cli.command_line import apart; "
+    program = "import sys; from preflight.cli.app import run; from preflight.cli.fast_parser import apart; "
     typer = ["-c", f"{program}sys.exit(run(apart(sys.argv[1:])))"]
     short, long = (
         subprocess.run([sys.executable, *way, *words], capture_output=True, text=True, cwd=tmp_path)
@@ -230,7 +230,7 @@ def test_the_kept_table_is_made_anew_when_any_file_of_preflight_changes() -> Non
         "checking/engine.py",
         "dialects/megatron/dialect.py",
         "lint/constraint.py",
-        "run/versions.py",
+        "run/version_ranges.py",
         "rules/__init__.py",
     ):
         assert part in stamped or "site-packages" in stamped, part

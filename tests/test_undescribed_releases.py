@@ -6,8 +6,8 @@ import pytest
 from small_gpt import SIZES
 
 import preflight
-from preflight.lint.certainty import around
-from preflight.report.terminal import Look
+from preflight.lint.uncertain_facts import around
+from preflight.report.terminal_style import Look
 from preflight.report.text import tell
 from preflight.run.request import Target
 from preflight.source.finding import Finding, Severity

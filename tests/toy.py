@@ -10,10 +10,10 @@ from preflight.lint.rule import Rule
 from preflight.loaders.document import Document, Setting
 from preflight.run.arguments import Arguments
 from preflight.run.cluster import Cluster
-from preflight.run.plan import Layout
+from preflight.run.training_plan import Layout
 from preflight.run.value import Origin, Value, default, unknown
 from preflight.source.finding import Edit, Safety
-from preflight.source.text import InputError
+from preflight.source.source_file import InputError
 
 TARGET = Target("toy", "1.0")
 BAD = "toy: true\ndata: 3  # dp\ntensor: 2\n"

@@ -22,7 +22,7 @@ from preflight.api import installed
 from preflight.checking.engine import Policy
 from preflight.dialects.megatron.options import ASKED, table
 from preflight.dialects.megatron.options import UNASKED as TABLES
-from preflight.dialects.mindformers.pynative_network import NAMES
+from preflight.dialects.mindformers.pynative_network_fields import NAMES
 from preflight.frontends.front_end import data
 from preflight.lint.constraint import Constraint
 from preflight.plugins.manager import load

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from preflight.lint.defects import Defect
+from preflight.lint.defect_rules import Defect
 from upstream.behaviour import Behaviour
 from upstream.described import Checks, kept
 from upstream.documents import spans

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from preflight.lint.defects import stands
-from preflight.run.versions import NEWEST, numbers
+from preflight.lint.defect_rules import stands
+from preflight.run.version_ranges import NEWEST, numbers
 from upstream.frameworks import Framework
 from upstream.repositories import Repositories, wheels
 from upstream.wheel import Wheel

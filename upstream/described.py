@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from preflight.program.checkout.sites import Site
+from preflight.program.checkout.guarded_statements import Site
 from upstream.evidence import Mapped, mapped
 from upstream.extraction import changes, scoped, sites_of
 from upstream.follow import Line, followed

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from preflight.program.checkout.sites import Site
+from preflight.program.checkout.guarded_statements import Site
 from upstream.compact import short
 from upstream.extraction import changes, scoped, sites_of
 from upstream.follow import Line, followed

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from preflight.program.checkout.sites import Site
+from preflight.program.checkout.guarded_statements import Site
 from upstream.behaviour import Behaviour
 from upstream.compact import Inline
 from upstream.described import Checks, kept

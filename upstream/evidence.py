@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from preflight.program.checkout.sites import REFUSALS, Site
+from preflight.program.checkout.guarded_statements import REFUSALS, Site
 from upstream.follow import Line
 from upstream.places import Place
 

@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 
 import preflight.program
-from preflight.program.checkout.sites import REFUSALS, Site, lines, sites
-from preflight.source import cache as kept
+from preflight.program.checkout.guarded_statements import REFUSALS, Site, lines, sites
+from preflight.source import cache_folder as kept
 from upstream.checkout import Checkout
 from upstream.frameworks import Framework
 from upstream.wheel import Wheel

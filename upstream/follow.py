@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
 from functools import lru_cache
 
-from preflight.program.checkout.sites import DIGITS, Site
+from preflight.program.checkout.guarded_statements import DIGITS, Site
 
 ALIKE = 0.7
 """The similarity from which one of two conditions in a function counts as the other, reworded."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from preflight.run.versions import NEWEST, numbers
+from preflight.run.version_ranges import NEWEST, numbers
 from upstream import found as kept
 
 

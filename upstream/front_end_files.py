@@ -7,9 +7,9 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from preflight.dialects.undescribed import contracts as described
+from preflight.dialects.unsupported_programs import contracts as described
 from preflight.frontends.front_end import data
-from preflight.run.versions import numbers
+from preflight.run.version_ranges import numbers
 from upstream.checkout import Checkout
 from upstream.frameworks import COMPARED, FRONT_ENDS, MEGATRON, Framework
 from upstream.front_end_news import Offered, contract

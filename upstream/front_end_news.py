@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import preflight
-from preflight.frontends.claims import FRONT_ENDS as DIALECTS
 from preflight.frontends.front_end import data
-from preflight.run.versions import numbers
+from preflight.frontends.front_end_detection import FRONT_ENDS as DIALECTS
+from preflight.run.version_ranges import numbers
 from preflight.source.finding import Severity
-from preflight.source.text import InputError
+from preflight.source.source_file import InputError
 from upstream.checkout import Checkout
 from upstream.frameworks import COMPARED, FRONT_ENDS, MEGATRON, Framework
 from upstream.frontends import contracts, option_releases

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from preflight.program.checkout.sites import REFUSALS, Site
+from preflight.program.checkout.guarded_statements import REFUSALS, Site
 from upstream.follow import Line
 
 CALLED = re.compile(r"(?:self\.|cls\.)?(\w+)\(")

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import preflight.program
-from preflight.program.checkout.sites import REFUSALS, Site, sites
+from preflight.program.checkout.guarded_statements import REFUSALS, Site, sites
 from preflight.program.judge import Session, in_thread
 from preflight.program.verdict import Budget, Machine, Program, Refusal, Verdict
-from preflight.source import cache as kept
+from preflight.source import cache_folder as kept
 from upstream.checkout import Checkout
 from upstream.examples import ENTRY, Run
 from upstream.frameworks import Framework

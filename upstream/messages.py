@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from preflight.logs.statements import KEPT, hashed, words
+from preflight.logs.framework_messages import KEPT, hashed, words
 from upstream.documents import Document, head
 from upstream.frameworks import Framework
 from upstream.repositories import Repositories

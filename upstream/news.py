@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from preflight import schemas
-from preflight.run.versions import numbers
+from preflight.run.version_ranges import numbers
 from upstream.checkout import Checkout
 from upstream.frameworks import Framework
 from upstream.repositories import Repositories

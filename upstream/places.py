@@ -7,8 +7,8 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from preflight.frontends.claims import FRONT_ENDS
-from preflight.report.coverage import parts
+from preflight.frontends.front_end_detection import FRONT_ENDS
+from preflight.report.rule_coverage import parts
 from upstream.frameworks import FRAMEWORKS, Framework
 
 PLACE = re.compile(r"([\w.-]+(?:/[\w.-]+)*\.(?:py|md)):(\d+)")

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from preflight.run.versions import numbers
+from preflight.run.version_ranges import numbers
 from upstream.write import SCHEMAS
 
 RELEASES = SCHEMAS / "releases.json"

@@ -17,7 +17,7 @@ from preflight.checking.program_findings import NEVER_SURE
 from preflight.loaders import load
 from preflight.program.judge import Session, in_thread
 from preflight.program.verdict import Budget, Machine, Program, Refusal
-from preflight.source.text import InputError, Source
+from preflight.source.source_file import InputError, Source
 from upstream.conform import Case, mutated, own_errors, typed
 from upstream.frameworks import FRAMEWORKS, Framework, Release
 from upstream.options import Table

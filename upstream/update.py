@@ -12,7 +12,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from preflight.run.versions import numbers
+from preflight.run.version_ranges import numbers
 from upstream import found as kept
 from upstream.checkout import NoRevision
 from upstream.compact import entries

@@ -14,7 +14,7 @@ from preflight.checking.engine import Report
 from preflight.lint.suppression import present
 from preflight.source.finding import Finding
 from preflight.source.record import NamedTuple
-from preflight.source.text import InputError, Source
+from preflight.source.source_file import InputError, Source
 from preflight.source.writing import write_report
 
 FILE = "preflight-baseline.json"

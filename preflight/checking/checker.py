@@ -10,22 +10,22 @@ from pathlib import Path
 
 from preflight.checking.discovery import Named
 from preflight.checking.engine import UNUSED, Policy, Report
-from preflight.checking.failure import attempted, unreadable
-from preflight.checking.verification import verify_facts, verify_ids, verify_options
+from preflight.checking.file_failures import attempted, unreadable
+from preflight.checking.request_validation import verify_facts, verify_ids, verify_options
 from preflight.checking.workspace import Workspace
 from preflight.job import Job
 from preflight.lint.suppression import present, renamed_by, with_present_names
 from preflight.loaders.document import Document
 from preflight.plugins.manager import Plugins
-from preflight.program.checkout.around import Checkouts
+from preflight.program.checkout.enclosing_checkout import Checkouts
 from preflight.run.cluster import network_rate
+from preflight.run.project_settings import SEVERITIES, Choice, Facts, Measured, Settings
 from preflight.run.request import Given, NamesRead, Request, SiteRequest, Target
-from preflight.run.settings import SEVERITIES, Choice, Facts, Measured, Settings
 from preflight.source.budget import CHECK_SECONDS, SEARCH_SECONDS
 from preflight.source.finding import Finding, Related
-from preflight.source.hints import Any
 from preflight.source.record import dataclass, replace
-from preflight.source.text import InputError, Source
+from preflight.source.source_file import InputError, Source
+from preflight.source.type_hints import Any
 
 ALSO = "the same here"
 
@@ -275,7 +275,7 @@ class Checker:
             report = fold_alike(self._suggested(workspace, workspace.check()))
             if not asked or report.skipped != (source.name,):
                 return report
-            from preflight.checking.failure import with_refused_scripts, with_refused_shape
+            from preflight.checking.file_failures import with_refused_scripts, with_refused_shape
 
             report = with_refused_scripts(report, (source,), workspace.policy.wants)
             return with_refused_shape(report, source, self.plugins, workspace.request)
@@ -301,7 +301,7 @@ class Checker:
 
     def ours(self, source: Source, error: InputError, *, asked: bool = False) -> bool:
         """Whether an unreadable file is a config: the caller states so, or a dialect claims its readable lines."""
-        from preflight.checking.failure import claimed_in_part, is_template
+        from preflight.checking.file_failures import claimed_in_part, is_template
 
         if is_template(source):
             return False
@@ -327,7 +327,7 @@ class Checker:
         parts = self.settings.per_file
         if not any((*choice.select, *choice.ignore) for choice in (self.named, *(part.choice for part in parts))):
             return
-        from preflight.checking.verification import expanded, grouped
+        from preflight.checking.request_validation import expanded, grouped
 
         groups = grouped(self.plugins.rules(None))
         self.choice = expanded(self.named, groups)
@@ -358,7 +358,7 @@ class Checker:
     ) -> None:
         patterns = list(chain.from_iterable((*choice.select, *choice.ignore) for choice in choices))
         if patterns or every_options:
-            from preflight.checking.verification import grouped
+            from preflight.checking.request_validation import grouped
 
             rules = {rule.id: rule for rule in self.plugins.rules(None)}
             verify_ids(patterns, [*rules, UNUSED], (*SEVERITIES, *grouped(rules.values())))

@@ -14,13 +14,13 @@ from preflight.checking.engine import Report
 from preflight.checking.workspace import display
 from preflight.job import Job
 from preflight.loaders.document import Unknown
-from preflight.run.settings import Settings
+from preflight.run.project_settings import Settings
 from preflight.run.value import Value
 from preflight.source.budget import watched
 from preflight.source.finding import Finding, Severity
+from preflight.source.git_objects import Repository
 from preflight.source.record import NamedTuple
-from preflight.source.repository import Repository
-from preflight.source.text import InputError, Source
+from preflight.source.source_file import InputError, Source
 
 MOST = 2000
 """The maximum number of differing files that are compared."""

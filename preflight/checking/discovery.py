@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from pathlib import Path
 
 from preflight.loaders.file_kinds import MARKDOWN_SUFFIXES
-from preflight.run.settings import Settings, path_matches
+from preflight.run.project_settings import Settings, path_matches
 from preflight.source.record import NamedTuple
-from preflight.source.text import SCRIPT_SUFFIXES, YAML_SUFFIXES, InputError
+from preflight.source.source_file import SCRIPT_SUFFIXES, YAML_SUFFIXES, InputError
 
 SUFFIXES = YAML_SUFFIXES + SCRIPT_SUFFIXES
 NEVER = ("node_modules", "__pycache__", "site-packages")
@@ -144,7 +144,7 @@ def ignored_by_git(folder: Path, files: Sequence[Path]) -> Set[Path]:
     top = _top(folder)
     if top is None or not files or not _has_rules(top, folder, {path.parent for path in files}):
         return frozenset()
-    from preflight.source.repository import Repository
+    from preflight.source.git_objects import Repository
 
     try:
         return Repository(folder).ignored(files)

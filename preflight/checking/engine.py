@@ -6,25 +6,25 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 
-from preflight.checking.surroundings import NOTHING, Beside
+from preflight.checking.nearby_files import NOTHING, Beside
 from preflight.dialects import Surroundings, claim
-from preflight.dialects.identify import completed
+from preflight.dialects.device_and_release import completed
 from preflight.job import Job
-from preflight.lint.certainty import missed
 from preflight.lint.rule import Checkable
 from preflight.lint.suppression import UNUSED as UNUSED
 from preflight.lint.suppression import suppressions, unsuppressed
+from preflight.lint.uncertain_facts import missed
 from preflight.loaders.document import REFUSED, Document
 from preflight.plugins.manager import Plugins
 from preflight.run.cluster import find_device, likely_device
-from preflight.run.plan import Plan
 from preflight.run.request import Request
-from preflight.run.unmodelled import Unmodelled
+from preflight.run.training_plan import Plan
+from preflight.run.unmodelled_features import Unmodelled
 from preflight.source.finding import Finding, Kind, Message, Severity, Unverified
-from preflight.source.hints import Any
 from preflight.source.record import NamedTuple, dataclass, replace
-from preflight.source.text import Span
-from preflight.source.word import Needed, needed
+from preflight.source.source_file import Span
+from preflight.source.type_hints import Any
+from preflight.source.words_and_unknowns import Needed, needed
 
 MOST_FINDINGS = 100
 """Limit for one rule in one file."""
@@ -214,7 +214,7 @@ def read_job(document: Document, plugins: Plugins, request: Request, beside: Bes
     made = reading._replace(cluster=completed(reading.cluster, document, request, reading.plan))
     job = Job(*made, missed(request.target, reading.target), stated=request.target)
     if request.site is not None:
-        from preflight.site.look import looking
+        from preflight.site.path_inspection import looking
 
         job = replace(job, look=looking(request.site))
     if not job.arguments.certainty.sourced:
@@ -260,7 +260,7 @@ def check_job(job: Job, plugins: Plugins, policy: Policy) -> tuple[list[Finding]
         from preflight.lint.program_decision import decided_by_source
 
         findings = decided_by_source(findings, job, OWN)
-    from preflight.checking.consequences import fold
+    from preflight.checking.cascading_findings import fold
     from preflight.checking.fix_policy import ranked
 
     return ranked(fold(findings, job, asked, policy.kept), job), unknown, crashes
@@ -328,8 +328,8 @@ def _less_certain(
     beside: Beside,
 ) -> list[Finding]:
     """The findings, with uncertain errors lowered to warnings."""
-    from preflight.lint.severity import SecondLook, settled  # only runs with errors need them
-    from preflight.lint.undescribed import with_neighbours
+    from preflight.lint.severity_downgrades import SecondLook, settled  # only runs with errors need them
+    from preflight.lint.undescribed_releases import with_neighbours
 
     look = SecondLook(
         request,

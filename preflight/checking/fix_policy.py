@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
 from preflight.job import Job
-from preflight.lint.certainty import support
+from preflight.lint.uncertain_facts import support
 from preflight.run.arguments import Arguments
 from preflight.run.value import Value
 from preflight.source.finding import Change, Edit, Finding, Fix, Key, Safety, Severity
-from preflight.source.pattern import lazy_pattern
+from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.record import replace
 from preflight.source.spelling import meant_boolean, slips
 

@@ -7,22 +7,22 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 
+from preflight.checking.nearby_files import Beside
 from preflight.checking.refusal_finding import MOST_TEXT, PARSER, refusal_finding, refusal_text, undecided_refusal
-from preflight.checking.surroundings import Beside
 from preflight.job import Job, Judged, Refused
 from preflight.loaders.document import Document, Launch, Word
 from preflight.run.arguments import Switch
 from preflight.run.request import Request
 from preflight.run.value import Value
 from preflight.source.finding import Finding, Message, Severity, Unverified
-from preflight.source.hints import TYPE_CHECKING
-from preflight.source.pattern import lazy_pattern
+from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.record import NamedTuple, replace
-from preflight.source.word import Needed
+from preflight.source.type_hints import TYPE_CHECKING
+from preflight.source.words_and_unknowns import Needed
 
 if TYPE_CHECKING:
-    from preflight.program.checkout.around import Checkout
-    from preflight.program.checkout.sites import Site
+    from preflight.program.checkout.enclosing_checkout import Checkout
+    from preflight.program.checkout.guarded_statements import Site
     from preflight.program.verdict import Place, Program, Refusal, Remark, Verdict
 
 
@@ -99,7 +99,7 @@ def _with_configuration(job: Job, document: Document, request: Request, beside: 
     longer than the check."""
     if not request.program:
         return job
-    from preflight.checking.program_of_config import judged_configuration, reads_configurations
+    from preflight.checking.config_program_findings import judged_configuration, reads_configurations
 
     path, certainty = document.source.path, job.arguments.certainty
     tree = job.arguments.tree or (document.tree if not request.given else None)
@@ -370,7 +370,7 @@ def _left_open(refusals: Sequence[Refusal], job: Job) -> list[Unverified]:
 
 def _site(place: Place, roots: Sequence[str]) -> Site | None:
     """The refusal at a place with its condition; None if it cannot be found again."""
-    from preflight.program.checkout.site_at import kept_site_at
+    from preflight.program.checkout.statement_at_line import kept_site_at
 
     for root in roots:
         try:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from preflight.checking.fix_policy import implied_fix
 from preflight.job import Job
 from preflight.source.finding import Finding, Message, Related, Unverified
-from preflight.source.hints import TYPE_CHECKING
-from preflight.source.text import Span
+from preflight.source.source_file import Span
+from preflight.source.type_hints import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from preflight.program.checkout.sites import Site
+    from preflight.program.checkout.guarded_statements import Site
     from preflight.program.verdict import Refusal
 
 PARSER = "argparse"

@@ -10,17 +10,17 @@ from pathlib import Path
 from types import MappingProxyType
 
 from preflight.checking.engine import Policy, Report, check_documents
-from preflight.checking.surroundings import Beside
+from preflight.checking.nearby_files import Beside
 from preflight.dialects import folders
 from preflight.job import Job
 from preflight.loaders import load
 from preflight.loaders.document import Document
 from preflight.plugins.manager import Plugins
-from preflight.program.checkout.around import Checkout, Checkouts
+from preflight.program.checkout.enclosing_checkout import Checkout, Checkouts
 from preflight.run.request import Given, Request
 from preflight.source.budget import READ, Exceeded, may_read, of_one_check
 from preflight.source.record import replace
-from preflight.source.text import InputError, Source, bounded, bytes_of
+from preflight.source.source_file import InputError, Source, bounded, bytes_of
 
 MOST = 5000
 """The number of names that a misspelling is compared with."""
@@ -101,7 +101,7 @@ class Workspace:
             report = self.judge([d for source in sources for d in known.get(source.name) or load(source)], edited)
             if not report.skipped:
                 return report
-            from preflight.checking.failure import starts_a_run, with_refused_scripts
+            from preflight.checking.file_failures import starts_a_run, with_refused_scripts
 
             ours = starts_a_run(self.plugins.dialects, self.request)
             return with_refused_scripts(report, sources, self.policy.wants, ours)

@@ -88,9 +88,9 @@ def _unwritten(error: OSError) -> int:
 
 def run(argv: list[str]) -> int:
     """Run a command line and return the exit code; every failure is reported in one line."""
-    from preflight.cli.exits import guarded
-    from preflight.source.language import asked, speaking
-    from preflight.source.text import remember_files
+    from preflight.cli.exit_handling import guarded
+    from preflight.source.output_language import asked, speaking
+    from preflight.source.source_file import remember_files
 
     remember_files()
     with speaking(asked(argv)):
@@ -98,15 +98,15 @@ def run(argv: list[str]) -> int:
 
 
 def _run(argv: list[str]) -> int:
-    from preflight.cli import command_line
-    from preflight.cli.command_line import apart
-    from preflight.source import language
+    from preflight.cli import fast_parser
+    from preflight.cli.fast_parser import apart
+    from preflight.source import output_language
 
-    language.refuse_unknown()
+    output_language.refuse_unknown()
     words = apart(argv)
-    call = command_line.read(words)
+    call = fast_parser.read(words)
     if call is not None:
-        return command_line.run(call)
+        return fast_parser.run(call)
     from preflight.cli.app import run
 
     return run(words)

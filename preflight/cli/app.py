@@ -16,13 +16,13 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup
 from typer.models import ArgumentInfo
 
 from preflight.cli import completion
-from preflight.cli.command_line import split
 from preflight.cli.exit_codes import FAILED as FAILED
 from preflight.cli.exit_codes import FOUND as FOUND
 from preflight.cli.exit_codes import INTERRUPTED
 from preflight.cli.exit_codes import OK as OK
 from preflight.cli.exit_codes import USAGE as USAGE
-from preflight.cli.exits import guarded, say, tell
+from preflight.cli.exit_handling import guarded, say, tell
+from preflight.cli.fast_parser import split
 from preflight.cli.options import Option, Started
 from preflight.source.spelling import did_you_mean, nearest
 

@@ -9,12 +9,12 @@ from typing import Annotated
 import typer
 
 from preflight.checking.baseline import FILE, Baseline
-from preflight.checking.merging import merge
-from preflight.cli import output, session
+from preflight.checking.merged_reports import merge
+from preflight.cli import checker_setup, output
 from preflight.cli.exit_codes import OK, USAGE
 from preflight.cli.options import Inputs, JobFacts, Rules, Started, takes
 from preflight.cli.output import read_for, refuse_unread
-from preflight.report.terminal import counted
+from preflight.report.terminal_style import counted
 from preflight.source.writing import refuse_report
 
 To = Annotated[str, typer.Option("--output-file", "-o", metavar="FILE", help="The baseline file.")]
@@ -26,8 +26,8 @@ def baseline(inputs: Inputs, facts: JobFacts, rules: Rules, command: Started = N
 
     Findings are named by rule and key path: they are still recognised when lines move.
     """
-    checker = session.checker(facts, rules, lenient=True)
-    report = merge(session.reports(checker, inputs, command))
+    checker = checker_setup.checker(facts, rules, lenient=True)
+    report = merge(checker_setup.reports(checker, inputs, command))
     refuse_unread(checker, inputs, report.checked)
     path = Path(output_file)
     if report.errors or report.crashes or not report.checked:

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from preflight.checking.merging import merge
-from preflight.cli import output, session
+from preflight.checking.merged_reports import merge
+from preflight.cli import checker_setup, output
 from preflight.cli.exit_codes import OK
-from preflight.cli.exits import say
+from preflight.cli.exit_handling import say
 from preflight.cli.options import Inputs, JobFacts, Printed, Rules, option, takes
 from preflight.cli.output import deliver
-from preflight.run.settings import FILE
+from preflight.run.project_settings import FILE
 from preflight.source.finding import Message
-from preflight.source.language import local
-from preflight.source.text import InputError
+from preflight.source.output_language import local
+from preflight.source.source_file import InputError
 from preflight.source.writing import create_file
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def calibrate(
     """
     from preflight.logs.calibration import factors, settings_of
     from preflight.report.calibration import calibration_dict, calibration_text
-    from preflight.report.dump import dumped
+    from preflight.report.json_encoding import dumped
 
     style = output.printed(out)
     if not logs or not run:
@@ -86,7 +86,7 @@ def _runs(logs: Sequence[str], configs: Sequence[str], facts: JobFacts, rules: R
 
 def _job(config: str, facts: JobFacts, rules: Rules) -> Job:
     """The run of a config. Raises InputError if there is none."""
-    report = merge(session.reports(session.checker(facts, rules), Inputs(paths=[config]), None))
+    report = merge(checker_setup.reports(checker_setup.checker(facts, rules), Inputs(paths=[config]), None))
     output.complain(output.problems(report))
     if not report.jobs:
         raise InputError("contains no run that preflight recognises", config)

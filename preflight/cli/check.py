@@ -10,21 +10,21 @@ from pathlib import Path
 from preflight.checking.checker import Checker
 from preflight.checking.discovery import Named
 from preflight.checking.engine import Report
-from preflight.cli import output, session
-from preflight.cli.checked_files import Memo, Teller
+from preflight.cli import checker_setup, output
+from preflight.cli.check_runner import Memo, Teller
 from preflight.cli.exit_codes import OK
-from preflight.cli.exits import LEVELS, say
+from preflight.cli.exit_handling import LEVELS, say
 from preflight.cli.options import AtSite, Inputs, JobFacts, Output, Rules, Scope, Started, option, takes
 from preflight.cli.options import Outcome as How
 from preflight.cli.output import refuse_unread
-from preflight.report.terminal import Look, plain
+from preflight.report.terminal_style import Look, plain
 from preflight.report.text import shown
-from preflight.report.totals import added
-from preflight.source.hints import Annotated
-from preflight.source.language import local
+from preflight.report.text_summary import added
+from preflight.source.output_language import local
 from preflight.source.record import NamedTuple
+from preflight.source.source_file import InputError
 from preflight.source.spelling import did_you_mean
-from preflight.source.text import InputError
+from preflight.source.type_hints import Annotated
 
 PAUSE = 0.3
 
@@ -97,13 +97,13 @@ def check(
     _verify(mode)
     if mode.diff:
         return _changes(inputs, (facts, at), rules, out, mode, command)
-    checker = session.checker(facts, rules, lenient=True, at=at)
+    checker = checker_setup.checker(facts, rules, lenient=True, at=at)
     if mode.suggest:
-        from preflight.layouts.suggest import suggest
+        from preflight.layouts.layout_fixes import suggest
 
         checker.suggest = suggest
     if mode.show_settings or mode.show_files:
-        return _show(checker, session.named(checker, inputs), mode)
+        return _show(checker, checker_setup.named(checker, inputs), mode)
     level = _level(mode, checker)
     if mode.fix and (code := _fixed(inputs, (facts, at), rules, out, mode, command)) is not None:
         return code
@@ -118,7 +118,7 @@ def check(
     if not mode.watch:
         return once()
 
-    return watch(once, lambda: [item.path for item in session.named(checker, inputs)])
+    return watch(once, lambda: [item.path for item in checker_setup.named(checker, inputs)])
 
 
 def _level(mode: Mode, checker: Checker) -> str:
@@ -170,17 +170,17 @@ def _fixed(
     from preflight.cli.fix import fix
 
     code = fix(inputs, *facts, rules, How(out.color, True), unsafe=mode.unsafe, command=command)
-    return code if session.STDIN in (inputs.paths or []) else None
+    return code if checker_setup.STDIN in (inputs.paths or []) else None
 
 
 def _once(checker: Checker, inputs: Inputs, command: list[str] | None, out: Output, scope: Scope, level: str) -> int:
-    from preflight.checking.merging import merge
+    from preflight.checking.merged_reports import merge
 
     targets, style = (
         output.formats(out, checker.plugins),
         _look(out)._replace(fails="error" if level == "never" else level),
     )
-    report = merge(session.reports(checker, inputs, command))
+    report = merge(checker_setup.reports(checker, inputs, command))
     refuse_unread(checker, inputs, report.checked)
     found = len(report.findings)
     report = _narrowed(report, checker, scope)
@@ -197,8 +197,8 @@ def _told(checker: Checker, inputs: Inputs, command: list[str] | None, out: Outp
     look = _look(out)
     memo = None if mode.no_cache else Memo.of(checker, look, inputs.allow_unclaimed)
     teller = Teller(checker, look, memo, lenient=inputs.allow_unclaimed)
-    single = map(teller.of, session.typed(checker, inputs, command))
-    told = added([*single, *teller.tell(session.named(checker, inputs), mode.jobs)])
+    single = map(teller.of, checker_setup.typed(checker, inputs, command))
+    told = added([*single, *teller.tell(checker_setup.named(checker, inputs), mode.jobs)])
     refuse_unread(checker, inputs, told.checked, told.reads)
     if not (told.checked or told.unreadable or told.crashed or inputs.allow_unclaimed):
         return output.nothing("checked", told.skipped, checker)

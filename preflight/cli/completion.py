@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from preflight.cli.exits import LEVELS
+from preflight.cli.exit_handling import LEVELS
 from preflight.plugins import manager as plugins
-from preflight.report.page import documented
-from preflight.run.settings import SEVERITIES
-from preflight.source.language import LANGUAGES
+from preflight.report.rule_pages import documented
+from preflight.run.project_settings import SEVERITIES
+from preflight.source.output_language import LANGUAGES
 
 
 def begun(words: Iterable[str], incomplete: str) -> list[str]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Annotated
 
 from preflight.checking.engine import Report
-from preflight.cli import output, session
+from preflight.cli import checker_setup, output
 from preflight.cli.exit_codes import FOUND, OK
 from preflight.cli.options import Inputs, JobFacts, Printed, Rules, option, takes
 from preflight.cli.output import deliver, read_for, refuse_unread
-from preflight.source.text import InputError
+from preflight.source.source_file import InputError
 
 FORMATS = ("text", "markdown", "json")
 HELP = "Two files, two folders, or a git range (HEAD~1.., main...HEAD), followed by files or folders to compare."
@@ -27,12 +27,12 @@ def diff(facts: JobFacts, rules: Rules, out: Printed, sides: Sides = None) -> in
     """
     from preflight.checking.comparison import USAGE, comparisons
     from preflight.report.comparison import comparison_dict, comparison_text, comparisons_markdown
-    from preflight.report.dump import dumped
+    from preflight.report.json_encoding import dumped
 
     if not sides:
         raise InputError(USAGE)
     style = output.printed(out, FORMATS)
-    checker = session.checker(facts, rules)
+    checker = checker_setup.checker(facts, rules)
     checker.look_around(sides)
     found = list(comparisons(checker, sides))
     refuse_unread(checker, Inputs(), [one.after or one.before for one in found if one.runs])

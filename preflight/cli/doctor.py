@@ -10,20 +10,20 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import preflight
-from preflight.cli import session
+from preflight.cli import checker_setup
 from preflight.cli.exit_codes import OK
-from preflight.cli.exits import say
+from preflight.cli.exit_handling import say
 from preflight.cli.options import JobFacts, Rules
 from preflight.plugins.manager import GROUP, OWN, entry_points
-from preflight.program.checkout.around import Checkouts
+from preflight.program.checkout.enclosing_checkout import Checkouts
 from preflight.report.documentation_urls import home
-from preflight.report.terminal import plain
-from preflight.source import cache
+from preflight.report.terminal_style import plain
+from preflight.source import cache_folder
 from preflight.source.extras import EXTRAS
-from preflight.source.language import VARIABLE, spoken
-from preflight.source.text import InputError
+from preflight.source.output_language import VARIABLE, spoken
+from preflight.source.source_file import InputError
 
-VARIABLES = (VARIABLE, cache.VARIABLE, "PREFLIGHT_NO_CACHE", "PREFLIGHT_DEBUG", "NO_COLOR", "FORCE_COLOR")
+VARIABLES = (VARIABLE, cache_folder.VARIABLE, "PREFLIGHT_NO_CACHE", "PREFLIGHT_DEBUG", "NO_COLOR", "FORCE_COLOR")
 
 
 def doctor() -> int:
@@ -56,7 +56,7 @@ def _facts() -> Iterator[tuple[str, str]]:
 def _settings() -> Iterator[tuple[str, str]]:
     """The settings file of this folder, the rules that it turns off, and the plugins."""
     try:
-        checker = session.checker(JobFacts(), Rules())
+        checker = checker_setup.checker(JobFacts(), Rules())
     except InputError as error:
         yield "settings", f"unusable: {error}"
         return
@@ -78,7 +78,7 @@ def _plugins() -> Iterator[str]:
 
 
 def _cache() -> str:
-    where = cache.folder()
+    where = cache_folder.folder()
     if not where:
         return "off: no folder"
     if not os.path.isdir(where):

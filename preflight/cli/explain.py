@@ -11,14 +11,14 @@ import typer
 from preflight import schemas
 from preflight.cli import completion
 from preflight.cli.app import OK
-from preflight.cli.exits import say
+from preflight.cli.exit_handling import say
 from preflight.cli.options import Lang
 from preflight.lint.rule import Checkable
 from preflight.lint.suppression import former
-from preflight.report.page import documented, levels, named, rule_page, section_url, severities
+from preflight.report.rule_pages import documented, levels, named, rule_page, section_url, severities
 from preflight.source.finding import Message
-from preflight.source.language import local, spoken
-from preflight.source.text import InputError
+from preflight.source.output_language import local, spoken
+from preflight.source.source_file import InputError
 
 RuleId = Annotated[
     str | None,

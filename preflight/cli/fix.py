@@ -10,26 +10,26 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 from preflight.checking.checker import Checker, Suggest
-from preflight.checking.failure import unreadable
-from preflight.checking.merging import merge
-from preflight.cli import output, session
+from preflight.checking.file_failures import unreadable
+from preflight.checking.merged_reports import merge
+from preflight.cli import checker_setup, output
 from preflight.cli.exit_codes import FOUND, OK
-from preflight.cli.exits import say
+from preflight.cli.exit_handling import say
 from preflight.cli.options import AtSite, Inputs, JobFacts, Rules, Started, option, takes
 from preflight.cli.options import Outcome as How
 from preflight.cli.output import refuse_unread
-from preflight.fix.allowed import Boundary
-from preflight.fix.choices import Way, fix_by_choice
-from preflight.fix.edit_proof import NOT_WRITTEN
+from preflight.fix.edit_integrity import NOT_WRITTEN
 from preflight.fix.fixer import Fixed, Outcome, State, fix_source
+from preflight.fix.interactive_fixes import Way, fix_by_choice
+from preflight.fix.permitted_fixes import Boundary
 from preflight.loaders.file_kinds import COMMAND
-from preflight.report.terminal import Look, counted, plain
+from preflight.report.terminal_style import Look, counted, plain
 from preflight.report.text import one
 from preflight.source.finding import Finding, Severity
-from preflight.source.hints import Annotated
-from preflight.source.language import joined, local
+from preflight.source.output_language import joined, local
 from preflight.source.record import replace
-from preflight.source.text import InputError, Source
+from preflight.source.source_file import InputError, Source
+from preflight.source.type_hints import Annotated
 
 
 class Dialogue:
@@ -159,11 +159,11 @@ def fix(
     Exit codes: 0 no finding that fails a check remains, 1 one remains (or --diff shows changes), 2 wrong usage.
     """
     style = output.look(how.color, quiet=how.quiet)
-    checker = session.checker(facts, rules, at=at)
+    checker = checker_setup.checker(facts, rules, at=at)
     inputs, command = _named(inputs, command)
     texts = _texts(checker, inputs, command, errors := list[InputError]())
-    named = [*(inputs.paths or ()), inputs.stdin_filename or session.STDIN, *(command or ())]
-    inside = Boundary([path for path in named if path != session.STDIN], follow=follow)
+    named = [*(inputs.paths or ()), inputs.stdin_filename or checker_setup.STDIN, *(command or ())]
+    inside = Boundary([path for path in named if path != checker_setup.STDIN], follow=follow)
     suggest = _suggest() if unsafe or interactive else None
     choose = partial(fix_by_choice, ask=Dialogue(style), inside=inside, suggest=suggest) if interactive else None
     apply = partial(fix_source, checker, unsafe=unsafe, suggest=suggest, inside=inside, by_choice=choose)
@@ -209,12 +209,11 @@ def _named(inputs: Inputs, command: list[str] | None) -> tuple[Inputs, list[str]
 
 def _texts(checker: Checker, inputs: Inputs, command: list[str] | None, errors: list[InputError]) -> list[Text]:
     """The inputs to fix; unreadable ones are among the errors."""
-    stdin = session.STDIN in (inputs.paths or [])
-    found = [
-        (source, asked, stdin and not i) for i, (source, asked) in enumerate(session.sources(checker, inputs, errors))
-    ]
+    stdin = checker_setup.STDIN in (inputs.paths or [])
+    sources = enumerate(checker_setup.sources(checker, inputs, errors))
+    found = [(source, asked, stdin and not i) for i, (source, asked) in sources]
     if command:
-        source = session.started(command)
+        source = checker_setup.started(command)
         found.append((source, True, source.path is None))
     return found
 
@@ -251,7 +250,7 @@ def _delivered(
 def _suggest() -> Suggest:
     """The search for other layouts; if numpy is required and not installed, that is reported and everything else
     continues."""
-    from preflight.layouts.suggest import suggest
+    from preflight.layouts.layout_fixes import suggest
 
     told = set[str]()
 

@@ -9,8 +9,8 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
-from preflight.checking.verification import verify_facts
-from preflight.cli.exits import say, tell
+from preflight.checking.request_validation import verify_facts
+from preflight.cli.exit_handling import say, tell
 from preflight.cli.options import listed, option
 from preflight.gate import audit as trail
 from preflight.gate.submission import Allocation, Override, Submission
@@ -18,9 +18,9 @@ from preflight.gate.verdict import Policies, Reply
 from preflight.gate.workers import judge_apart
 from preflight.lint.suppression import present
 from preflight.plugins import manager as plugins
-from preflight.run.settings import Facts
+from preflight.run.project_settings import Facts
+from preflight.source.source_file import MAX_BYTES, InputError, note_file
 from preflight.source.spelling import did_you_mean
-from preflight.source.text import MAX_BYTES, InputError, note_file
 
 Script = Annotated[
     str, option("--script", metavar="PATH|-", help="The batch script; - reads stdin.", show_default=True)

@@ -25,7 +25,7 @@ def gate_install(
     client: Client = False,
 ) -> int:
     """Install the Slurm gate: job_submit.lua next to slurm.conf, and print the lines to add to slurm.conf."""
-    from preflight.gate.install import install
+    from preflight.gate.slurm_plugins import install
 
     names = ("job_submit", "cli_filter") if client else ("job_submit",)
     for name in names:

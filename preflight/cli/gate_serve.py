@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from preflight.checking.verification import verify_facts
+from preflight.checking.request_validation import verify_facts
 from preflight.cli import completion
-from preflight.report.terminal import plain
-from preflight.run.settings import Facts
-from preflight.source.text import InputError
+from preflight.report.terminal_style import plain
+from preflight.run.project_settings import Facts
+from preflight.source.source_file import InputError
 
 if TYPE_CHECKING:
     from preflight.gate.server import Server

@@ -13,17 +13,17 @@ import typer
 from preflight.checking.baseline import FILE as BASELINE
 from preflight.checking.baseline import Baseline
 from preflight.checking.engine import Report
-from preflight.checking.merging import merge
-from preflight.checking.project import Project, settings_lines, survey
-from preflight.cli import output, session
+from preflight.checking.merged_reports import merge
+from preflight.checking.proposed_settings import Project, settings_lines, survey
+from preflight.cli import checker_setup, output
 from preflight.cli.exit_codes import OK
-from preflight.cli.exits import say
+from preflight.cli.exit_handling import say
 from preflight.cli.options import Inputs, JobFacts, Rules, takes
 from preflight.cli.output import refuse_unread
-from preflight.report.terminal import counted, plain
-from preflight.run.settings import FILE
+from preflight.report.terminal_style import counted, plain
+from preflight.run.project_settings import FILE
 from preflight.source.finding import Message, Severity
-from preflight.source.language import joined, local
+from preflight.source.output_language import joined, local
 from preflight.source.writing import create_file
 
 HOOKS = ".pre-commit-config.yaml"
@@ -49,8 +49,8 @@ def init(inputs: Inputs, facts: JobFacts, rules: Rules, write: Write = False) ->
     Prints its findings and the proposed files; --write writes those that do not exist yet.
     """
     inputs = inputs._replace(paths=inputs.paths or ["."])
-    checker = session.checker(facts, rules, lenient=True)
-    report = merge(session.reports(checker, inputs, None))
+    checker = checker_setup.checker(facts, rules, lenient=True)
+    report = merge(checker_setup.reports(checker, inputs, None))
     refuse_unread(checker, inputs, report.checked)
     if not report.checked:
         output.complain(output.problems(report))
@@ -58,7 +58,7 @@ def init(inputs: Inputs, facts: JobFacts, rules: Rules, write: Write = False) ->
     project = survey(report)
     known = [finding for finding in report.findings if finding.severity is not Severity.NOTE]
     texts = {
-        FILE: "".join(f"{plain(line)}\n" for line in settings_lines(project, session.facts_of(facts))),
+        FILE: "".join(f"{plain(line)}\n" for line in settings_lines(project, checker_setup.facts_of(facts))),
         HOOKS: HOOK.format(baseline=f" --baseline {BASELINE}" if known else ""),
     }
     say("".join(f"{plain(line)}\n" for line in _found(project, report)))

@@ -10,29 +10,29 @@ from pathlib import Path
 
 from preflight.checking.checker import Checker
 from preflight.checking.engine import Report
-from preflight.checking.failure import attempted, unreadable
-from preflight.checking.merging import merge
+from preflight.checking.file_failures import attempted, unreadable
+from preflight.checking.merged_reports import merge
 from preflight.checking.workspace import Workspace
-from preflight.cli import output, session
+from preflight.cli import checker_setup, output
 from preflight.cli.exit_codes import FOUND, OK, USAGE
 from preflight.cli.options import AtSite, Inputs, JobFacts, Printed, Rules, listed
 from preflight.cli.output import deliver, read_for, refuse_unread
-from preflight.fix.allowed import Boundary
-from preflight.fix.apply import apply as apply_fix
-from preflight.fix.apply import edited_source
+from preflight.fix.edited_texts import apply as apply_fix
+from preflight.fix.edited_texts import edited_source
+from preflight.fix.permitted_fixes import Boundary
 from preflight.layouts import Limits, Result
-from preflight.layouts.grid import COLUMNS, RECOMPUTE
-from preflight.layouts.sweep import NO_CONFIG, every_run
-from preflight.report.dump import dumped
+from preflight.layouts.candidates import COLUMNS, RECOMPUTE
+from preflight.layouts.multi_file_search import NO_CONFIG, every_run
+from preflight.report.json_encoding import dumped
 from preflight.report.layouts import Point, Shown, layouts_dict, layouts_text, scale_dict, scale_text
-from preflight.report.terminal import plain
+from preflight.report.terminal_style import plain
 from preflight.run.request import MOST_DEVICES
 from preflight.source import writing
 from preflight.source.budget import SEARCH_SECONDS
 from preflight.source.finding import Finding, Fix
 from preflight.source.record import NamedTuple
+from preflight.source.source_file import InputError, Source
 from preflight.source.spelling import did_you_mean
-from preflight.source.text import InputError, Source
 
 Searched = tuple[Source, tuple[Result, ...]]
 """A file, and the layouts of each of its runs."""
@@ -66,7 +66,7 @@ def search(inputs: Inputs, said: Said, rules: Rules, out: Printed, wanted: Wante
     output.printed(out)
     limits = wanted.limits
     facts, at = said
-    checker = session.checker(facts, rules, at=at)
+    checker = checker_setup.checker(facts, rules, at=at)
     results, report = _searched(checker, inputs, limits)
     refuse_unread(checker, inputs, [source.name for source, _ in results])
     inside = Boundary(inputs.paths or [])
@@ -162,7 +162,7 @@ def _searched(checker: Checker, inputs: Inputs, limits: Limits) -> tuple[list[Se
         results.append((source, found))
         return Report()
 
-    for source, asked in session.sources(checker, inputs, errors):
+    for source, asked in checker_setup.sources(checker, inputs, errors):
         reports.append(attempted(source.name, partial(search, source, asked), SEARCH_SECONDS))
     return results, merge([*reports, *map(unreadable, errors)])
 
@@ -203,8 +203,8 @@ def scaled(inputs: Inputs, said: Said, rules: Rules, out: Printed, wanted: Wante
     output.printed(out)
     counts = _counts(numbers)
     facts, at = said
-    checker = session.checker(facts, rules, at=at)
-    named = list(session.sources(checker, inputs, []))
+    checker = checker_setup.checker(facts, rules, at=at)
+    named = list(checker_setup.sources(checker, inputs, []))
     if len(named) != 1:
         raise InputError("--scale takes one file")
     source = named[0][0]
@@ -235,7 +235,7 @@ def _counts(numbers: str) -> list[int]:
 
 def _point(source: Source, said: Said, rules: Rules, wanted: Wanted, count: int) -> Point:
     limits = wanted.limits._replace(show=1, ranked=False)
-    result = every_run(session.checker(said[0], rules, at=said[1]).workspace([source]), limits)[0]
+    result = every_run(checker_setup.checker(said[0], rules, at=said[1]).workspace([source]), limits)[0]
     if not result.layouts:
         why = result.unknown or next((why for why, _ in result.rejected.most_common(1)), "no layout")
         return Point(count, why=why)

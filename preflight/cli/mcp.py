@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from preflight.cli.exit_codes import OK
-from preflight.source.text import InputError
+from preflight.source.source_file import InputError
 
 Root = Annotated[
     Path, typer.Argument(metavar="[FOLDER]", help="The folder that is read; nothing outside of it is opened.")

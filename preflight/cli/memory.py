@@ -14,7 +14,7 @@ from preflight.cli.show import show_jobs
 from preflight.job import Job
 from preflight.memory.advice import Saving
 from preflight.plugins import manager as plugins
-from preflight.report.terminal import Look
+from preflight.report.terminal_style import Look
 from preflight.run.cluster import Device
 
 Plot = Annotated[
@@ -61,16 +61,16 @@ def memory(
 
 def _proven(checker: Checker, job: Job) -> dict[str, Any]:
     """Changes that are proven to reduce the memory of a run."""
-    from preflight.fix.attempts import proven_savings
+    from preflight.fix.trial_edits import proven_savings
 
     return {"savings": proven_savings(checker.workspace([job.documents[0].source]), job)}
 
 
 def _device(name: str) -> Device:
     """An accelerator by name. Raises InputError for an unknown one."""
-    from preflight.checking.verification import verify_facts
+    from preflight.checking.request_validation import verify_facts
     from preflight.run.cluster import find_device
-    from preflight.run.settings import Facts
+    from preflight.run.project_settings import Facts
 
     known = plugins.load()
     verify_facts(Facts(device=name), known)

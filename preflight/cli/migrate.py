@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from preflight.checking.engine import Report, Unreadable
-from preflight.checking.verification import verify_facts, verify_release
-from preflight.cli import output, session
+from preflight.checking.request_validation import verify_facts, verify_release
+from preflight.cli import checker_setup, output
 from preflight.cli.exit_codes import FOUND, OK, USAGE
 from preflight.cli.options import Inputs, JobFacts, Printed, Rules, option, takes
 from preflight.cli.output import deliver, read_for, refuse_unread
-from preflight.report.terminal import Look
+from preflight.report.terminal_style import Look
+from preflight.run.project_settings import Facts
 from preflight.run.request import Target
-from preflight.run.settings import Facts
-from preflight.source.text import InputError
+from preflight.source.source_file import InputError
 
 if TYPE_CHECKING:
     from preflight.checking.checker import Checker
-    from preflight.checking.migration import Migration
+    from preflight.checking.migration_effects import Migration
     from preflight.fix.migration import Rewritten
 
 To = Annotated[str, option("--to", metavar="FRAMEWORK@VERSION", help="The release to move to.", completion="targets")]
@@ -37,7 +37,7 @@ def migrate(inputs: Inputs, facts: JobFacts, rules: Rules, out: Printed, to: To,
     Exit codes: 0 the other release refuses nothing new, 1 it refuses something new, 2 wrong usage.
     """
     style = output.printed(out)
-    checker = session.checker(facts, rules)
+    checker = checker_setup.checker(facts, rules)
     _verify(checker, inputs, to, write=write)
     unread: list[InputError] = []
     found, rewrites = _moved(checker, inputs, Target.parse(to), unread, write=write)
@@ -62,7 +62,7 @@ def _verify(checker: Checker, inputs: Inputs, to: str, *, write: bool) -> None:
     """Raises InputError for an undescribed release, and for text that cannot be rewritten in place."""
     verify_facts(Facts(target=to), checker.plugins)
     verify_release(to, checker.plugins)
-    if write and session.STDIN in (inputs.paths or []):
+    if write and checker_setup.STDIN in (inputs.paths or []):
         raise InputError("--write changes files, but stdin is not a file")
 
 
@@ -70,14 +70,14 @@ def _moved(
     checker: Checker, inputs: Inputs, to: Target, unread: list[InputError], *, write: bool
 ) -> tuple[list[Migration], list[Rewritten]]:
     """Each run in both releases, and each rewritten file. Unreadable files are returned separately."""
-    from preflight.checking.migration import migrations
-    from preflight.fix.allowed import Boundary
+    from preflight.checking.migration_effects import migrations
     from preflight.fix.migration import rewritten
+    from preflight.fix.permitted_fixes import Boundary
 
     found: list[Migration] = []
     rewrites: list[Rewritten] = []
     inside = Boundary(inputs.paths or ["."])
-    for source, asked in session.sources(checker, inputs, unread):
+    for source, asked in checker_setup.sources(checker, inputs, unread):
         try:
             if write:
                 rewrites.append(rewritten(checker, source, to, inside))
@@ -90,7 +90,7 @@ def _moved(
 
 def _text(found: list[Migration], rewrites: list[Rewritten], style: Look, *, as_json: bool) -> str:
     """The output: the changes of each run, or the rewritten files."""
-    from preflight.report.dump import dumped
+    from preflight.report.json_encoding import dumped
     from preflight.report.migration import migration_dict, migration_text, rewritten_dict, rewritten_text
 
     if as_json:

@@ -10,8 +10,8 @@ import typer
 
 from preflight.cli.app import OK
 from preflight.source.record import NamedTuple
+from preflight.source.source_file import InputError
 from preflight.source.spelling import did_you_mean
-from preflight.source.text import InputError
 from preflight.source.writing import create_file, write_file
 
 FUNCTION = '''"""One sentence that names the fault.
@@ -161,7 +161,7 @@ _GRAPH = (
     "from preflight.lint.expressions import all_of\nfrom preflight.lint.constraint import ConstraintSet, put, refuse\n"
 )
 _GRAPH += "from preflight.rules.mindformers.names import a"
-_PYNATIVE = "from preflight.dialects.mindformers.pynative_network import names\n"
+_PYNATIVE = "from preflight.dialects.mindformers.pynative_network_fields import names\n"
 _PYNATIVE += "from preflight.lint.expressions import Handles, all_of\n"
 _PYNATIVE += "from preflight.lint.constraint import ConstraintSet, put, refuse\n\na = Handles(names())"
 _CASES = ("speaks", "silent")

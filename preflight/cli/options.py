@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from preflight.source.hints import Annotated, Any, TypeVar
 from preflight.source.record import NamedTuple
+from preflight.source.type_hints import Annotated, Any, TypeVar
 
 
 class Option(NamedTuple):

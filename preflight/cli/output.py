@@ -10,18 +10,18 @@ from pathlib import Path
 
 from preflight.checking.checker import Checker
 from preflight.checking.engine import Report
-from preflight.checking.failure import crash_line
+from preflight.checking.file_failures import crash_line
 from preflight.cli.exit_codes import FAILED, FOUND, OK, USAGE
-from preflight.cli.exits import say
+from preflight.cli.exit_handling import say
 from preflight.cli.options import Inputs, Output, Printed
 from preflight.loaders.file_kinds import COMMAND
 from preflight.plugins.manager import PluginError, Plugins
-from preflight.report.terminal import Look, plain
+from preflight.report.terminal_style import Look, plain
 from preflight.source.extras import missing
 from preflight.source.finding import Message, Severity
-from preflight.source.language import local
+from preflight.source.output_language import local
+from preflight.source.source_file import InputError
 from preflight.source.spelling import did_you_mean, meant, nearest
-from preflight.source.text import InputError
 from preflight.source.writing import write_report
 
 
@@ -159,8 +159,8 @@ def in_language(render: Render) -> Render:
     """A machine-readable format: in English, with messages in another language if the call names one."""
 
     def rendered(report: Report, look: Look) -> str:
-        from preflight.checking.translated import translated
-        from preflight.source.language import Asked, speaking, spoken
+        from preflight.checking.localized_report import translated
+        from preflight.source.output_language import Asked, speaking, spoken
 
         shown = translated(report) if spoken().explicit else report
         with speaking(Asked()):
@@ -212,14 +212,14 @@ def nothing(done: str, skipped: Sequence[str], checker: Checker) -> int:
 
 def _has_options(name: str) -> bool:
     """Whether a file contains only options that another script passes to a training run."""
-    from preflight.dialects.offers import is_a_text_of_options
+    from preflight.dialects.allowed_contents import is_a_text_of_options
 
     return is_a_text_of_options(_beginning(name))
 
 
 def _undescribed(skipped: Sequence[str]) -> str:
     """The one program, known only by name, that all of these files start; "" if there is none."""
-    from preflight.dialects.undescribed import undescribed_in
+    from preflight.dialects.unsupported_programs import undescribed_in
 
     programs = {undescribed_in(_beginning(name)) for name in skipped[:MOST_LOOKS]}
     return programs.pop() if len(programs) == 1 and len(skipped) <= MOST_LOOKS else ""

@@ -10,19 +10,19 @@ from typing import Annotated
 
 import typer
 
-from preflight.checking.verification import verify_facts
+from preflight.checking.request_validation import verify_facts
 from preflight.cli import completion
 from preflight.cli.app import OK
-from preflight.cli.exits import say
-from preflight.lint.evidence import evidence
+from preflight.cli.exit_handling import say
 from preflight.lint.rule import Checkable
 from preflight.lint.suppression import former
-from preflight.report.coverage import coverage
-from preflight.report.page import GENERATED, documented, finds, levels, pages, severities
+from preflight.lint.upstream_evidence import evidence
+from preflight.report.rule_coverage import coverage
+from preflight.report.rule_pages import GENERATED, documented, finds, levels, pages, severities
+from preflight.run.project_settings import SEVERITIES, Facts
 from preflight.run.request import Target
-from preflight.run.settings import SEVERITIES, Facts
+from preflight.source.source_file import InputError
 from preflight.source.spelling import did_you_mean
-from preflight.source.text import InputError
 from preflight.source.writing import told, write_file
 
 Framework = Annotated[

@@ -10,12 +10,12 @@ import typer
 from preflight import schemas
 from preflight.cli.app import OK
 from preflight.cli.completion import begun
-from preflight.cli.exits import say
+from preflight.cli.exit_handling import say
 from preflight.dialects import option_schemas as options
 from preflight.report.documentation_urls import schema_url
-from preflight.source.pattern import lazy_pattern
+from preflight.source.lazy_regex import lazy_pattern
+from preflight.source.source_file import InputError
 from preflight.source.spelling import did_you_mean
-from preflight.source.text import InputError
 
 ID = lazy_pattern('"\\$id": "preflight:[^"]*"')
 

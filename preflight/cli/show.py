@@ -10,17 +10,17 @@ import typer
 
 from preflight.checking.checker import Checker
 from preflight.checking.engine import Crash, Report
-from preflight.checking.failure import failed
-from preflight.checking.merging import merge
-from preflight.cli import output, session
+from preflight.checking.file_failures import failed
+from preflight.checking.merged_reports import merge
+from preflight.cli import checker_setup, output
 from preflight.cli.exit_codes import FAILED, OK, USAGE
 from preflight.cli.options import AtSite, Inputs, JobFacts, Printed, Rules, Started, takes
 from preflight.cli.output import deliver, read_for, refuse_unread
 from preflight.job import Job
-from preflight.report.dump import dumped
-from preflight.report.terminal import Look
+from preflight.report.json_encoding import dumped
+from preflight.report.terminal_style import Look
 from preflight.source.record import replace
-from preflight.source.text import InputError
+from preflight.source.source_file import InputError
 
 STEP = "A measured step, e.g. 1.2s: prints tokens/s, MFU, HFU."
 All = Annotated[bool, typer.Option("--all", "-a", help="List every value with its origin.")]
@@ -42,10 +42,10 @@ def show(
 
     Model, layout, batch, schedule, precision, memory, data and checkpoints; --all lists every value with its place.
     """
-    from preflight.report.overview import overview
+    from preflight.report.performance import seconds
     from preflight.report.plan import plan_dict, plan_text
+    from preflight.report.run_overview import overview
     from preflight.report.text import seen
-    from preflight.report.utilisation import seconds
 
     step = seconds(step_time) if step_time else None
     described = partial(plan_text if everything else overview, step=step)
@@ -71,9 +71,9 @@ def show_jobs(
     the name under which they are printed."""
     inputs, facts, at, rules, out = options
     style, as_json = output.printed(out), out.output_format == "json"
-    checker = session.checker(facts, rules, lenient=True, at=at)
+    checker = checker_setup.checker(facts, rules, lenient=True, at=at)
     checker.ask_for_errors_only()
-    report = merge(session.reports(checker, inputs, command))
+    report = merge(checker_setup.reports(checker, inputs, command))
     refuse_unread(checker, inputs, report.checked)
     describe: Callable[..., Any] = as_dict if as_json else partial(as_text, look=style)
     described, failures = _each(report, lambda job: describe(job, **proven(checker, job)))

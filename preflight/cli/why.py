@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Annotated
 
 from preflight.checking.engine import Report
-from preflight.checking.merging import merge
-from preflight.cli import output, session
+from preflight.checking.merged_reports import merge
+from preflight.cli import checker_setup, output
 from preflight.cli.exit_codes import OK
 from preflight.cli.options import File, Inputs, JobFacts, Lang, Rules, option, takes
 from preflight.cli.output import deliver
-from preflight.source.text import InputError
+from preflight.source.source_file import InputError
 
 FORMATS = ("text", "json", "html")
 Logs = Annotated[
@@ -45,9 +45,9 @@ def why(
     """
     from preflight.logs.diagnosis import diagnosed
     from preflight.logs.files import read_logs
-    from preflight.logs.run_behind import behind
-    from preflight.report.dump import dumped
-    from preflight.report.why import why_dict, why_html, why_text
+    from preflight.logs.matching_findings import behind
+    from preflight.report.failure_diagnosis import why_dict, why_html, why_text
+    from preflight.report.json_encoding import dumped
 
     if output_format not in FORMATS:
         raise InputError(f"this command prints text, json or html, not {output_format!r}")
@@ -71,7 +71,7 @@ def _logs(named: list[str], job: str | None) -> tuple[list[str], tuple[str, ...]
 
     said: tuple[str, ...] = ()
     if job is not None:
-        from preflight.logs.slurm_job import logs_of_job
+        from preflight.logs.slurm_job_record import logs_of_job
 
         of_job = logs_of_job(job)
         named, said = [*named, *of_job.logs], of_job.said
@@ -82,5 +82,5 @@ def _logs(named: list[str], job: str | None) -> tuple[list[str], tuple[str, ...]
 
 def _checked(run: str, facts: JobFacts, rules: Rules) -> Report:
     """The report of `check` on a config."""
-    checker = session.checker(facts, rules)
-    return merge(session.reports(checker, Inputs(paths=[run]), None))
+    checker = checker_setup.checker(facts, rules)
+    return merge(checker_setup.reports(checker, Inputs(paths=[run]), None))

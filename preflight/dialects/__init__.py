@@ -9,15 +9,15 @@ from pathlib import Path
 from preflight.loaders.document import Document
 from preflight.run.arguments import Arguments
 from preflight.run.cluster import Cluster, Device
-from preflight.run.plan import Plan
 from preflight.run.request import Request, Target
+from preflight.run.training_plan import Plan
 from preflight.source.checkout_root import started_from
-from preflight.source.hints import TYPE_CHECKING, Protocol
 from preflight.source.record import NamedTuple
-from preflight.source.text import InputError
+from preflight.source.source_file import InputError
+from preflight.source.type_hints import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:  # most files are not in a checkout
-    from preflight.program.checkout.around import Checkout, Checkouts
+    from preflight.program.checkout.enclosing_checkout import Checkout, Checkouts
 
 
 class Surroundings(NamedTuple):

@@ -6,21 +6,21 @@ from collections.abc import Callable, Mapping, Sequence
 
 from preflight.checking.checker import Checker, Suggest
 from preflight.checking.engine import Report
-from preflight.checking.failure import attempted
+from preflight.checking.file_failures import attempted
 from preflight.checking.workspace import Workspace
-from preflight.fix.allowed import Allowed, Inside
-from preflight.fix.apply import original, survives
-from preflight.fix.intentions import with_intentions
-from preflight.fix.offers import proven_offers
-from preflight.fix.proof import proven
+from preflight.fix.edited_texts import original, survives
+from preflight.fix.fix_proof import proven
+from preflight.fix.intended_values import with_intentions
+from preflight.fix.permitted_fixes import Allowed, Inside
+from preflight.fix.proven_fixes import proven_offers
 from preflight.job import Job
-from preflight.run.settings import SEVERITIES, Choice
+from preflight.run.project_settings import SEVERITIES, Choice
 from preflight.run.value import known
 from preflight.source.budget import FIX_SECONDS, SEARCH_SECONDS
 from preflight.source.finding import Finding, Safety, Severity
-from preflight.source.hints import Literal
 from preflight.source.record import NamedTuple, replace
-from preflight.source.text import Position, Source
+from preflight.source.source_file import Position, Source
+from preflight.source.type_hints import Literal
 
 
 def consequences(before: Job, after: Job) -> str:
@@ -38,8 +38,8 @@ def _told(what: str, before: str, after: str) -> str:
 
 
 def _parameters(job: Job) -> str:
+    from preflight.memory.inputs_from_plan import Missing, shape
     from preflight.memory.parameters import model
-    from preflight.memory.shape import Missing, shape
 
     try:
         return _count(model(shape(job.plan)))

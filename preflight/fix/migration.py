@@ -7,16 +7,16 @@ from collections.abc import Callable, Mapping
 
 from preflight.checking.checker import Checker
 from preflight.checking.engine import Report
-from preflight.checking.migration import Changed, Migration, counts, migrations, option_text
+from preflight.checking.migration_effects import Changed, Migration, counts, migrations, option_text
 from preflight.checking.workspace import Workspace
-from preflight.fix.allowed import Inside
+from preflight.fix.fix_proof import made, prove_better
 from preflight.fix.fixer import Fixed, Outcome, fix
-from preflight.fix.proof import made, prove_better
+from preflight.fix.permitted_fixes import Inside
 from preflight.job import Job
 from preflight.run.request import Target
 from preflight.source.finding import Edit, Finding, Fix, Message, NotProven, Severity
 from preflight.source.record import NamedTuple
-from preflight.source.text import Source
+from preflight.source.source_file import Source
 
 PIN = "changed-default"
 DECISION = "needs a decision: {option} determines what is trained"

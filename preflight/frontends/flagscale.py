@@ -6,26 +6,26 @@ import posixpath
 from collections.abc import Iterator, Mapping
 
 from preflight.dialects import Reading, Surroundings
-from preflight.dialects.megatron import batch, layout, pipeline, silent_switches, sizes
+from preflight.dialects.megatron import batch, layout, network_sizes, pipeline, silent_changes
 from preflight.dialects.megatron.namespace import NotKnown, Run, derives
-from preflight.frontends.composed import Dotted, opener, typed
+from preflight.frontends.dotted_config import Dotted, opener, typed
 from preflight.frontends.front_end import FrontEnd
+from preflight.frontends.front_end_run import read as reading
+from preflight.frontends.heterogeneous_meshes import meshes
 from preflight.frontends.hydra_faults import REFUSED, of_missing
-from preflight.frontends.meshes import meshes
 from preflight.frontends.option_releases import at_stated
-from preflight.frontends.published_network import trained
-from preflight.frontends.reading import read as reading
-from preflight.frontends.sections import Shape, flatten
+from preflight.frontends.published_architecture import trained
+from preflight.frontends.section_options import Shape, flatten
 from preflight.loaders.composition.hydra import composed
 from preflight.loaders.composition.merging import mapping, put
-from preflight.loaders.composition.values import Composed, omegaconf_values
+from preflight.loaders.composition.resolved_values import Composed, omegaconf_values
 from preflight.loaders.document import Document, Node, Problem, Unknown
 from preflight.run.arguments import REMOVE
 from preflight.run.value import Value, unknown
 from preflight.source.finding import Message
 from preflight.source.record import replace
 from preflight.source.spelling import nearest
-from preflight.source.word import Needed, Reason
+from preflight.source.words_and_unknowns import Needed, Reason
 
 NAME = "experiment"
 GPT = ("train_gpt.py", "train_aquila_sft.py")
@@ -149,7 +149,7 @@ FLAGSCALE = FrontEnd(
     core="0.13.0",
     world=world,
     before=(tuned, folders, script, adapters, gated, meshes, embedding_stage),
-    steps=(*layout.STEPS, *pipeline.STEPS, *sizes.STEPS, *batch.STEPS, *silent_switches.STEPS),
+    steps=(*layout.STEPS, *pipeline.STEPS, *network_sizes.STEPS, *batch.STEPS, *silent_changes.STEPS),
     unread="refused",
 )
 

@@ -9,20 +9,20 @@ from types import MappingProxyType
 
 from preflight import schemas
 from preflight.dialects import Surroundings
+from preflight.dialects.megatron.framework_version import versions
 from preflight.dialects.megatron.namespace import Run, Step
+from preflight.dialects.megatron.namespace_inputs import STEPS
 from preflight.dialects.megatron.options import Flag, Table, table
 from preflight.dialects.megatron.parse_faults import BAD_CHOICE, STRAY_WORD, UNKNOWN_FLAG
-from preflight.dialects.megatron.run_inputs import STEPS
-from preflight.dialects.megatron.targets import versions
 from preflight.loaders.document import Problem
-from preflight.run.plan import Plan
 from preflight.run.request import Target
+from preflight.run.training_plan import Plan
 from preflight.run.value import Value, default
 from preflight.source.finding import Message, values_of
-from preflight.source.hints import Any
 from preflight.source.record import NamedTuple
+from preflight.source.source_file import Span
 from preflight.source.spelling import nearest
-from preflight.source.text import Span
+from preflight.source.type_hints import Any
 
 Steps = Sequence[tuple[Step, tuple[str, ...]]]
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from preflight.frontends.contract import Contract
+from preflight.frontends.accepted_config import Contract
 from preflight.frontends.front_end import UNREAD
 from preflight.loaders.composition.grammar import Malformed, element, has_interpolation
 from preflight.loaders.composition.overrides import KEY, Override, Refused
-from preflight.loaders.composition.values import Composed
+from preflight.loaders.composition.resolved_values import Composed
 from preflight.loaders.document import Document, Problem, Word
-from preflight.loaders.shell.place import word_removal
+from preflight.loaders.shell.lines_and_comments import word_removal
 from preflight.source.finding import Message
-from preflight.source.pattern import lazy_pattern
+from preflight.source.lazy_regex import lazy_pattern
+from preflight.source.source_file import Source, Span
 from preflight.source.spelling import nearest
-from preflight.source.text import Source, Span
 
 REFUSED = "composition-refused"
 DECAYS = ("constant", "linear", "cosine", "inverse-square-root", "WSD")

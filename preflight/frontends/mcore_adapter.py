@@ -8,20 +8,20 @@ import os
 from collections.abc import Iterator, Sequence
 
 from preflight.dialects import Reading, Surroundings
-from preflight.dialects.megatron import batch, layout, pipeline, sizes
+from preflight.dialects.megatron import batch, layout, network_sizes, pipeline
 from preflight.dialects.megatron.namespace import Run, derives
 from preflight.dialects.megatron.options import Flag
-from preflight.frontends.composed import Dotted, above, after, hydra, opener, typed
+from preflight.frontends.dotted_config import Dotted, above, after, hydra, opener, typed
 from preflight.frontends.front_end import UNREAD, FrontEnd
+from preflight.frontends.front_end_run import Typed
+from preflight.frontends.front_end_run import read as reading
 from preflight.frontends.option_releases import at_stated, part_of
-from preflight.frontends.published_network import lose_network, trained
-from preflight.frontends.reading import Typed
-from preflight.frontends.reading import read as reading
+from preflight.frontends.published_architecture import lose_network, trained
 from preflight.loaders.composition.merging import mapping
 from preflight.loaders.composition.overrides import Override, apply, read_override
-from preflight.loaders.composition.values import Composed
+from preflight.loaders.composition.resolved_values import Composed
 from preflight.loaders.document import Document, Node, Problem, Setting
-from preflight.run.models import published
+from preflight.run.published_models import published
 from preflight.run.value import Origin, Value, derived, unknown
 from preflight.source.finding import Message
 from preflight.source.spelling import nearest
@@ -218,7 +218,7 @@ MCORE_ADAPTER = FrontEnd(
     world=world,
     before=(forced, recomputation, precision, batches, lengths, schedule, layers, network),
     after=(stages, rollouts),
-    steps=(*layout.STEPS, *pipeline.STEPS, *sizes.STEPS, *batch.STEPS),
+    steps=(*layout.STEPS, *pipeline.STEPS, *network_sizes.STEPS, *batch.STEPS),
     unread="refused",
     apart=APART,
     models=("model_path",),

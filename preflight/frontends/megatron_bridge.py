@@ -6,22 +6,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from preflight.dialects import Reading, Surroundings
-from preflight.dialects.megatron import batch, layout, pipeline, sizes
+from preflight.dialects.megatron import batch, layout, network_sizes, pipeline
 from preflight.dialects.megatron.namespace import NotKnown, Run, Step, derives
 from preflight.dialects.megatron.parsing import Parsed
-from preflight.frontends.composed import Dotted, DottedWriter, typed
+from preflight.frontends.dotted_config import Dotted, DottedWriter, typed
 from preflight.frontends.front_end import FrontEnd, unread
+from preflight.frontends.front_end_run import read as reading
 from preflight.frontends.option_refusals import of_written
 from preflight.frontends.option_releases import part_of
-from preflight.frontends.own_release import at_shown
-from preflight.frontends.published_network import OFF as TRAINERS
-from preflight.frontends.reading import read as reading
+from preflight.frontends.published_architecture import OFF as TRAINERS
+from preflight.frontends.release_detection import at_shown
 from preflight.frontends.typed_fields import not_numbers
 from preflight.loaders.composition.overrides import Override, apply, read_override
-from preflight.loaders.composition.values import Composed, omegaconf_values
+from preflight.loaders.composition.resolved_values import Composed, omegaconf_values
 from preflight.loaders.document import MAX_DIGITS, Document, Node, Problem, Word
 from preflight.run.arguments import REMOVE
-from preflight.run.models import published
+from preflight.run.published_models import published
 from preflight.source.finding import Edit, Key
 
 RECIPES = "run_recipe.py"
@@ -334,7 +334,7 @@ BRIDGE = FrontEnd(
     steps=(
         *layout.STEPS,
         *pipeline.STEPS,
-        *sizes.STEPS,
+        *network_sizes.STEPS,
         *(s for s in batch.STEPS if s is not batch.train_iters),
     ),
     unread="skipped",

@@ -6,19 +6,19 @@ from collections.abc import Iterator
 from functools import partial
 
 from preflight.dialects import Reading, Surroundings
-from preflight.dialects.megatron.machine import machine
-from preflight.dialects.mindformers.config_files import kind_of
+from preflight.dialects.megatron.run_devices import machine
+from preflight.dialects.mindformers.config_loading import kind_of
 from preflight.dialects.mindformers.dialect import COMMON, NOT_COMMON, identified
-from preflight.dialects.mindformers.graph import read_graph
-from preflight.frontends.composed import above, after, opener
+from preflight.dialects.mindformers.graph_mode import read_graph
+from preflight.frontends.dotted_config import above, after, opener
 from preflight.frontends.front_end import FrontEnd, doubted, unread
 from preflight.loaders.composition.merging import removed
 from preflight.loaders.document import Document, Entry, Node, Problem, Setting
 from preflight.run.arguments import REMOVE, Arguments
 from preflight.run.cluster import Cluster
-from preflight.run.plan import Plan
 from preflight.run.request import Target
-from preflight.run.unmodelled import Unmodelled
+from preflight.run.training_plan import Plan
+from preflight.run.unmodelled_features import Unmodelled
 from preflight.run.value import Origin, Value, default, derived, unknown
 from preflight.source.finding import Edit, Key
 from preflight.source.record import replace

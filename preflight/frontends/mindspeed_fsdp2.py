@@ -7,18 +7,18 @@ from collections.abc import Iterator
 
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.megatron import batch, layout
-from preflight.dialects.megatron.command_words import Spelled, spell_environment
 from preflight.dialects.megatron.namespace import Run, derives
+from preflight.dialects.megatron.parser_input import Spelled, spell_environment
 from preflight.dialects.megatron.parsing import Parsed, parse
-from preflight.frontends.composed import above, opener
+from preflight.frontends.dotted_config import above, opener
+from preflight.frontends.flat_options import FileWriter, typed
 from preflight.frontends.front_end import FrontEnd, of_front_end
-from preflight.frontends.option_commands import FileWriter, typed
+from preflight.frontends.front_end_run import Typed
+from preflight.frontends.front_end_run import read as reading
 from preflight.frontends.option_releases import at_stated
-from preflight.frontends.published_network import lose_network
-from preflight.frontends.reading import Typed
-from preflight.frontends.reading import read as reading
+from preflight.frontends.published_architecture import lose_network
 from preflight.loaders.document import Document, Node, Word
-from preflight.run.models import published
+from preflight.run.published_models import published
 from preflight.run.value import Value
 from preflight.source.finding import Edit
 from preflight.source.record import replace

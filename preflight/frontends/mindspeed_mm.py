@@ -6,10 +6,10 @@ from __future__ import annotations
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.megatron import batch, layout
 from preflight.dialects.megatron.namespace import Run, derives
+from preflight.frontends.flat_options import typed
 from preflight.frontends.front_end import FrontEnd
-from preflight.frontends.option_commands import typed
-from preflight.frontends.published_network import OFF
-from preflight.frontends.reading import read as reading
+from preflight.frontends.front_end_run import read as reading
+from preflight.frontends.published_architecture import OFF
 from preflight.loaders.document import Document, Unknown
 from preflight.run.value import Origin
 

@@ -7,23 +7,23 @@ from functools import partial
 
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.megatron.namespace import Run, derives
+from preflight.dialects.megatron.namespace_inputs import MINDSPEED_STEPS
 from preflight.dialects.megatron.parsing import Parsed
-from preflight.dialects.megatron.run_inputs import MINDSPEED_STEPS
-from preflight.dialects.undescribed import contracts
-from preflight.frontends.composed import Dotted, hydra, typed
+from preflight.dialects.unsupported_programs import contracts
+from preflight.frontends.dotted_config import Dotted, hydra, typed
 from preflight.frontends.front_end import FrontEnd, doubted, unread
+from preflight.frontends.front_end_run import Typed
+from preflight.frontends.front_end_run import read as reading
 from preflight.frontends.hydra_faults import REFUSED, of_missing
 from preflight.frontends.option_releases import at_release, at_stated
-from preflight.frontends.published_network import trained
-from preflight.frontends.reading import Typed
-from preflight.frontends.reading import read as reading
-from preflight.frontends.sections import SectionWriter, layered, read_sections
+from preflight.frontends.published_architecture import trained
+from preflight.frontends.section_options import SectionWriter, layered, read_sections
 from preflight.loaders.composition.merging import mapping
 from preflight.loaders.composition.overrides import apply
-from preflight.loaders.composition.values import Composed
+from preflight.loaders.composition.resolved_values import Composed
 from preflight.loaders.document import Document, Problem, Setting
-from preflight.run.plan import Plan
 from preflight.run.request import Target
+from preflight.run.training_plan import Plan
 from preflight.run.value import Origin, Value, default, derived, unknown
 from preflight.source.finding import Edit, Message
 from preflight.source.record import replace

@@ -6,23 +6,23 @@ from functools import partial
 from itertools import pairwise
 
 from preflight.dialects import Reading, Surroundings
-from preflight.dialects.megatron import batch, layout, pipeline, silent_switches, sizes
-from preflight.dialects.megatron.checkpoint import FILLED, FORCED
+from preflight.dialects.megatron import batch, layout, network_sizes, pipeline, silent_changes
+from preflight.dialects.megatron.checkpoint_overrides import FILLED, FORCED
 from preflight.dialects.megatron.namespace import NotKnown, Run, derives
 from preflight.dialects.megatron.pipeline import parse_layout
-from preflight.dialects.megatron.unmodelled import ADAPTED
-from preflight.frontends import roles
+from preflight.dialects.megatron.unmodelled_memory import ADAPTED
+from preflight.frontends import colocated_models
+from preflight.frontends.flat_options import behind_file, typed_in_file
 from preflight.frontends.front_end import FrontEnd
-from preflight.frontends.option_commands import behind_file, typed_in_file
+from preflight.frontends.front_end_run import Typed
+from preflight.frontends.front_end_run import read as reading
 from preflight.frontends.option_refusals import of_options_code
 from preflight.frontends.option_releases import of_part
-from preflight.frontends.own_release import of_options
-from preflight.frontends.published_network import build
-from preflight.frontends.reading import Typed
-from preflight.frontends.reading import read as reading
+from preflight.frontends.published_architecture import build
+from preflight.frontends.release_detection import of_options
 from preflight.loaders.document import Document, Entry, Setting
-from preflight.run.models import published
-from preflight.run.plan import Inference, Plan
+from preflight.run.published_models import published
+from preflight.run.training_plan import Inference, Plan
 from preflight.run.value import Origin, Value, assumed, derived, unknown
 from preflight.source.record import replace
 from preflight.source.spelling import nearest
@@ -195,8 +195,8 @@ MS_SWIFT = FrontEnd(
         *(recomputation, switched, rates, output, gradients, adapters),
     ),
     steps=(
-        *(*layout.STEPS, *pipeline.STEPS, *sizes.STEPS, *batch.STEPS),
-        *(silent_switches.params_dtype, silent_switches.single_values, silent_switches.recompute_modules),
+        *(*layout.STEPS, *pipeline.STEPS, *network_sizes.STEPS, *batch.STEPS),
+        *(silent_changes.params_dtype, silent_changes.single_values, silent_changes.recompute_modules),
     ),
     after=(generation, targets),
     unread="refused",
@@ -211,7 +211,7 @@ MS_SWIFT = FrontEnd(
     elsewhere=("--config", "--colocate_groups"),
     shortened=True,
     models=("model", "mcore_model"),
-    planned=roles.ms_swift,
+    planned=colocated_models.ms_swift,
 )
 
 TRAINS = ("pt", "sft", "rlhf")

@@ -7,14 +7,15 @@ from functools import partial
 
 from preflight import schemas
 from preflight.dialects import Reading, Surroundings
-from preflight.dialects.megatron import batch, layout, pipeline, sizes
+from preflight.dialects.megatron import batch, layout, network_sizes, pipeline
 from preflight.dialects.megatron.namespace import NotKnown, Run, derives
-from preflight.dialects.undescribed import FOLDER, contracts
-from preflight.frontends import roles
-from preflight.frontends.composed import Dotted, opener, typed
-from preflight.frontends.contract import lacks, made_since, nearest_release
+from preflight.dialects.unsupported_programs import FOLDER, contracts
+from preflight.frontends import colocated_models
+from preflight.frontends.accepted_config import lacks, made_since, nearest_release
+from preflight.frontends.dotted_config import Dotted, opener, typed
 from preflight.frontends.front_end import FrontEnd, unread
-from preflight.frontends.nemo_rl_code import SIZES, of_own_code, of_registries, of_sizes
+from preflight.frontends.front_end_run import Typed, mentions
+from preflight.frontends.front_end_run import read as reading
 from preflight.frontends.nemo_rl_faults import (
     defines,
     loads_itself,
@@ -23,20 +24,19 @@ from preflight.frontends.nemo_rl_faults import (
     of_parents,
     without_own_keys,
 )
-from preflight.frontends.own_release import shown, with_evidence
-from preflight.frontends.published_network import NETWORK, TYPES, lose_network, of_bridge, trained
-from preflight.frontends.reading import Typed, mentions
-from preflight.frontends.reading import read as reading
+from preflight.frontends.nemo_rl_refusals import SIZES, of_own_code, of_registries, of_sizes
+from preflight.frontends.published_architecture import NETWORK, TYPES, lose_network, of_bridge, trained
+from preflight.frontends.release_detection import shown, with_evidence
 from preflight.frontends.typed_fields import Fields, moved, never_read, not_numbers, refused
 from preflight.loaders.composition.inheritance import Inherited, Open, inherited
 from preflight.loaders.composition.merging import mapping
 from preflight.loaders.composition.overrides import Override, Refused, apply, read_override
-from preflight.loaders.composition.values import Composed
+from preflight.loaders.composition.resolved_values import Composed
 from preflight.loaders.document import Document, Problem, Word
 from preflight.run.value import Value, unknown
 from preflight.source.checkout_root import checkout_root
 from preflight.source.finding import Message
-from preflight.source.text import Span
+from preflight.source.source_file import Span
 
 CONFIG = "--config"
 DEFAULTS = {
@@ -256,11 +256,11 @@ NEMO_RL = FrontEnd(
     core="0.18.0",
     world=world,
     before=(forced, recompute, fusions, low_precision, lengths, network, adapters),
-    steps=(*layout.STEPS, *pipeline.STEPS, *sizes.STEPS, *batch.STEPS),
+    steps=(*layout.STEPS, *pipeline.STEPS, *network_sizes.STEPS, *batch.STEPS),
     unread="skipped",
     apart=APART,
     models=("model_name",),
-    planned=roles.nemo_rl,
+    planned=colocated_models.nemo_rl,
     since={"nemo-rl/two-backends": "0.4.0"},
 )
 

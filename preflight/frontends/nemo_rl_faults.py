@@ -10,12 +10,12 @@ from itertools import islice
 from preflight.dialects import Surroundings
 from preflight.frontends.front_end import UNREAD
 from preflight.frontends.hydra_faults import DECAYS, INCREASES, REFUSED
-from preflight.loaders.composition.values import ARITHMETIC, Composed
+from preflight.loaders.composition.resolved_values import ARITHMETIC, Composed
 from preflight.loaders.document import Document, Node, Problem
-from preflight.program.checkout.packages import Files, listed
+from preflight.program.checkout.framework_discovery import Files, listed
 from preflight.source.checkout_root import checkout_root
 from preflight.source.finding import Message
-from preflight.source.pattern import lazy_pattern
+from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.spelling import nearest
 
 YAML = (".yaml", ".yml")

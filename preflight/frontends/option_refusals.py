@@ -12,12 +12,12 @@ from preflight.frontends.front_end import FrontEnd
 from preflight.frontends.hydra_faults import REFUSED
 from preflight.frontends.refusal_rows import Row, identity
 from preflight.frontends.refusals import of_code
-from preflight.loaders.composition.values import Composed, Found
+from preflight.loaders.composition.resolved_values import Composed, Found
 from preflight.loaders.document import Document, Node, Problem, Unknown
 from preflight.source.finding import Message
 from preflight.source.record import NamedTuple
+from preflight.source.source_file import Source, Span
 from preflight.source.spelling import nearest
-from preflight.source.text import Source, Span
 
 FOLDER = "frontends/refusals"
 SLIP = 0.75

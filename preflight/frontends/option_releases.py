@@ -9,12 +9,12 @@ from functools import cache
 from preflight import schemas
 from preflight.dialects.megatron.options import Flag
 from preflight.dialects.megatron.options import table as options
-from preflight.dialects.undescribed import FOLDER, contracts
-from preflight.frontends.contract import nearest_release
+from preflight.dialects.unsupported_programs import FOLDER, contracts
+from preflight.frontends.accepted_config import nearest_release
 from preflight.frontends.front_end import FrontEnd, Keys, as_flags, data
 from preflight.run.request import Target
-from preflight.run.versions import numbers
-from preflight.source.hints import Any
+from preflight.run.version_ranges import numbers
+from preflight.source.type_hints import Any
 
 
 def at_stated(front_end: FrontEnd, asked: Target | None) -> FrontEnd:

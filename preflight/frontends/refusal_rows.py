@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from preflight.source.hints import Any
 from preflight.source.record import NamedTuple
+from preflight.source.type_hints import Any
 
 Condition = Any
 """A constant, or a list: an operator and its parts."""

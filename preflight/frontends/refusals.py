@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from preflight.frontends.hydra_faults import REFUSED
 from preflight.frontends.refusal_rows import Condition, Row
 from preflight.loaders.composition.grammar import has_interpolation
-from preflight.loaders.composition.values import Composed, Found
+from preflight.loaders.composition.resolved_values import Composed, Found
 from preflight.loaders.document import Node, Problem
 from preflight.source.finding import Message
-from preflight.source.hints import Any
-from preflight.source.text import Source, Span
+from preflight.source.source_file import Source, Span
+from preflight.source.type_hints import Any
 
 MAX_NUMBER, MAX_TEXT, MAX_VALUES = 10**15, 10_000, 4
 TYPES = {"int": int, "float": float, "bool": bool, "str": str, "list": list, "tuple": tuple, "dict": dict}

@@ -5,16 +5,16 @@ from __future__ import annotations
 from functools import cache
 
 from preflight.dialects import Reading, Surroundings
-from preflight.dialects.megatron import batch, layout, pipeline, sizes
+from preflight.dialects.megatron import batch, layout, network_sizes, pipeline
 from preflight.dialects.megatron.namespace import NotKnown, Run, derives
-from preflight.frontends.composed import Dotted, typed
+from preflight.frontends.dotted_config import Dotted, typed
 from preflight.frontends.front_end import FrontEnd, data, unread
-from preflight.frontends.published_network import lose_network, trained
-from preflight.frontends.reading import read as reading
+from preflight.frontends.front_end_run import read as reading
+from preflight.frontends.published_architecture import lose_network, trained
 from preflight.loaders.composition.overrides import apply, read_override
-from preflight.loaders.composition.values import Composed
+from preflight.loaders.composition.resolved_values import Composed
+from preflight.loaders.defaults_tree import json_tree
 from preflight.loaders.document import Document, Node
-from preflight.loaders.json_tree import json_tree
 from preflight.run.value import Value, unknown
 
 MAIN = "skyrl.train.entrypoints.main_base"
@@ -88,7 +88,7 @@ SKYRL = FrontEnd(
     core="0.18.0",
     world=world,
     before=(forced, batches, lengths, network),
-    steps=(*layout.STEPS, *pipeline.STEPS, *sizes.STEPS, *batch.STEPS),
+    steps=(*layout.STEPS, *pipeline.STEPS, *network_sizes.STEPS, *batch.STEPS),
     unread="refused",
     apart=("megatron/training/", "megatron/legacy", "megatron/rl", "pretrain_", "gpt_builders", "model_provider"),
     models=("model_path",),

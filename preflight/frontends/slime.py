@@ -7,17 +7,17 @@ from itertools import pairwise
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.megatron.namespace import NotKnown, Run, derives
 from preflight.dialects.megatron.parse_faults import UNKNOWN_FLAG
-from preflight.frontends import roles
+from preflight.frontends import colocated_models
+from preflight.frontends.flat_options import typed
 from preflight.frontends.front_end import UNREAD, FrontEnd
-from preflight.frontends.option_commands import typed
+from preflight.frontends.front_end_run import package_of, with_own_options
+from preflight.frontends.front_end_run import read as reading
 from preflight.frontends.option_refusals import of_options_code
-from preflight.frontends.own_release import of_options
-from preflight.frontends.published_network import complete
-from preflight.frontends.reading import package_of, with_own_options
-from preflight.frontends.reading import read as reading
+from preflight.frontends.published_architecture import complete
+from preflight.frontends.release_detection import of_options
 from preflight.loaders.document import Document
 from preflight.run.value import Value, unknown
-from preflight.source.pattern import lazy_pattern
+from preflight.source.lazy_regex import lazy_pattern
 
 ARGUMENTS = "slime/backends/megatron_utils/arguments.py"
 APART = (
@@ -98,7 +98,7 @@ SLIME = FrontEnd(
     after=(after,),
     unread="dropped",
     apart=APART,
-    planned=roles.slime,
+    planned=colocated_models.slime,
     elsewhere=("--sglang-", "--vllm-", "--router-"),
     since={"slime/batch-above-rollout": "0.3.0", "slime/samples-left-over": "0.3.0"},
 )

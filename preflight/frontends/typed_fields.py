@@ -8,14 +8,14 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 from preflight.frontends.front_end import UNREAD
 from preflight.frontends.hydra_faults import REFUSED
-from preflight.frontends.moved_options import names_since
-from preflight.loaders.composition.values import Composed
+from preflight.frontends.renamed_options import names_since
+from preflight.loaders.composition.resolved_values import Composed
 from preflight.loaders.document import Node, Problem, Unknown
 from preflight.source.finding import Message
-from preflight.source.hints import Any
 from preflight.source.record import NamedTuple
+from preflight.source.source_file import Span
 from preflight.source.spelling import nearest
-from preflight.source.text import Span
+from preflight.source.type_hints import Any
 
 Kind = Any
 """A type as written by upstream/frontends/contracts.py: a name, or ["union" | "list" | "literal" | "class", …]."""

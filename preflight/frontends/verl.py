@@ -6,14 +6,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 
 from preflight.dialects import Reading, Surroundings
-from preflight.dialects.megatron import batch, layout, pipeline, sizes
+from preflight.dialects.megatron import batch, layout, network_sizes, pipeline
 from preflight.dialects.megatron.namespace import NotKnown, Run, derives
 from preflight.dialects.megatron.options import Flag, table
-from preflight.dialects.undescribed import contracts
-from preflight.frontends import roles
-from preflight.frontends.composed import Dotted, typed
-from preflight.frontends.contract import Contract, contract, lacks, made_since, nearest_release
+from preflight.dialects.unsupported_programs import contracts
+from preflight.frontends import colocated_models
+from preflight.frontends.accepted_config import Contract, contract, lacks, made_since, nearest_release
+from preflight.frontends.dotted_config import Dotted, typed
 from preflight.frontends.front_end import UNREAD, FrontEnd, Keys, data, doubted
+from preflight.frontends.front_end_run import composes, configures, has_module, mentions
+from preflight.frontends.front_end_run import read as reading
 from preflight.frontends.hydra_faults import (
     ALWAYS,
     malformed,
@@ -24,21 +26,19 @@ from preflight.frontends.hydra_faults import (
     of_interpolations,
     of_keys,
 )
-from preflight.frontends.known_names import misspelt, of_files, of_verl
-from preflight.frontends.own_release import Shown, of_overrides, shown, with_evidence
-from preflight.frontends.published_network import NETWORK, TYPES, lose_network, of_bridge, trained
-from preflight.frontends.reading import composes, configures, has_module, mentions
-from preflight.frontends.reading import read as reading
+from preflight.frontends.published_architecture import NETWORK, TYPES, lose_network, of_bridge, trained
 from preflight.frontends.refusal_rows import Row, identity
 from preflight.frontends.refusals import of_code
+from preflight.frontends.registry_names import misspelt, of_files, of_verl
+from preflight.frontends.release_detection import Shown, of_overrides, shown, with_evidence
 from preflight.frontends.verl_values import of_entry, of_loggers, of_name, of_sizes, taken
 from preflight.loaders.composition.overrides import Override, apply, read_override
-from preflight.loaders.composition.values import Composed
+from preflight.loaders.composition.resolved_values import Composed
+from preflight.loaders.defaults_tree import json_tree
 from preflight.loaders.document import Document, Node, Problem, Word
-from preflight.loaders.json_tree import json_tree
 from preflight.run.value import Value, unknown
-from preflight.run.versions import numbers
-from preflight.source.hints import Any
+from preflight.run.version_ranges import numbers
+from preflight.source.type_hints import Any
 
 ENGINE = "verl/workers/engine/megatron/transformer_impl.py"
 CONFIG = "verl/workers/config/engine.py"
@@ -141,11 +141,11 @@ VERL = FrontEnd(
     world=world,
     before=(forced, batches, lengths, optimizer, network, adapters),
     after=(stages,),
-    steps=(*layout.STEPS, *pipeline.STEPS, *sizes.STEPS, *batch.STEPS),
+    steps=(*layout.STEPS, *pipeline.STEPS, *network_sizes.STEPS, *batch.STEPS),
     unread="refused",
     apart=APART,
     models=("model_path",),
-    planned=roles.verl,
+    planned=colocated_models.verl,
     since={"verl/rollout-mode": "0.7.0", "verl/no-bridge": "0.8.0"},
     own_checks={"batch-not-divisible": "verl/workers/engine/utils.py"},
 )
@@ -415,7 +415,7 @@ def read_sft(document: Document, surroundings: Surroundings) -> Reading:
 @cache
 def _front_end() -> FrontEnd:
     before = (forced, batches_of_sft, lengths_of_sft, optimizer, network, adapters)
-    return VERL._replace(world=None, before=before, after=(stages,), options=flags(), planned=roles.verl_sft)
+    return VERL._replace(world=None, before=before, after=(stages,), options=flags(), planned=colocated_models.verl_sft)
 
 
 def read(document: Document, surroundings: Surroundings) -> Reading:

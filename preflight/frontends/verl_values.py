@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from preflight.frontends.contract import Contract
+from preflight.frontends.accepted_config import Contract
 from preflight.frontends.hydra_faults import DECAYS, INCREASES, REFUSED
-from preflight.loaders.composition.values import Composed
+from preflight.loaders.composition.resolved_values import Composed
 from preflight.loaders.document import Launch, Node, Problem, Word
 from preflight.source.finding import Message
-from preflight.source.pattern import lazy_pattern
+from preflight.source.lazy_regex import lazy_pattern
+from preflight.source.source_file import Source
 from preflight.source.spelling import nearest
-from preflight.source.text import Source
 
 DISTANCES = tuple(f"{name}{sign}" for name in "kl k1 abs mse k2 low_var_kl k3".split() for sign in ("", "+"))
 """Estimators of the distance to the reference (verl/trainer/ppo/core_algos.py, kl_penalty)."""

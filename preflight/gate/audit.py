@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from preflight.source.hints import Any
-from preflight.source.text import InputError
+from preflight.source.source_file import InputError
+from preflight.source.type_hints import Any
 from preflight.source.writing import open_to_append
 
 PATIENCE = 0.2

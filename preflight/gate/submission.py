@@ -9,17 +9,17 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePath
 
 from preflight.checking.engine import Policy, Report, check_documents
-from preflight.checking.merging import merge
+from preflight.checking.merged_reports import merge
 from preflight.checking.workspace import Workspace
-from preflight.fix.offers import with_proven_offers
+from preflight.fix.proven_fixes import with_proven_offers
 from preflight.loaders.document import Count
 from preflight.loaders.manifest import Manifest, load_manifests
 from preflight.plugins.manager import Plugins
-from preflight.program.checkout.around import Checkouts
+from preflight.program.checkout.enclosing_checkout import Checkouts
 from preflight.run.request import Request
-from preflight.source.hints import Any
 from preflight.source.record import NamedTuple, replace
-from preflight.source.text import InputError, Source
+from preflight.source.source_file import InputError, Source
+from preflight.source.type_hints import Any
 
 
 class Allocation(NamedTuple):
@@ -158,7 +158,7 @@ class Reading(NamedTuple):
             return _without_offers(self.report)
         if not any(f.layout and f.fix is None for f in self.report.findings):
             return with_proven_offers(self.workspace, self.report)
-        from preflight.layouts.suggest import suggest
+        from preflight.layouts.layout_fixes import suggest
 
         suggested = suggest(self.workspace, self.report, absent=lambda name, why: None)
         return with_proven_offers(self.workspace, suggested)

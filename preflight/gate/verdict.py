@@ -11,18 +11,18 @@ from dataclasses import dataclass
 
 import preflight
 from preflight.checking.engine import Policy, Report
-from preflight.gate.limits import OutOfTime, deadline
+from preflight.gate.check_limits import OutOfTime, deadline
 from preflight.gate.submission import Reading, Submission, read
 from preflight.job import Job
 from preflight.lint.rule import Checkable
 from preflight.plugins.manager import Plugins
-from preflight.report.release import release_dict
-from preflight.report.terminal import counted, plain
+from preflight.report.framework_release import release_dict
+from preflight.report.terminal_style import counted, plain
 from preflight.source.finding import Finding, Severity
-from preflight.source.hints import Any
-from preflight.source.language import columns, local
+from preflight.source.output_language import columns, local
 from preflight.source.record import NamedTuple
-from preflight.source.text import InputError
+from preflight.source.source_file import InputError
+from preflight.source.type_hints import Any
 
 PASS, REFUSE, USAGE, FAILED = 0, 1, 2, 3
 EVERY_RULE = Policy()

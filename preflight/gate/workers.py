@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
-from preflight.gate.limits import MIB, limit_memory, limit_processor
+from preflight.gate.check_limits import MIB, limit_memory, limit_processor
 from preflight.gate.submission import Submission
 from preflight.gate.verdict import FAILED, Policies, Reply, judge, without_verdict
 from preflight.loaders.bounds import parse_in_this_process

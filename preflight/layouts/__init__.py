@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from preflight.source.hints import TYPE_CHECKING, Any
+from preflight.source.type_hints import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from preflight.layouts.multi_file_search import sweep
     from preflight.layouts.result import Found, Result
     from preflight.layouts.search import search
-    from preflight.layouts.space import Limits
-    from preflight.layouts.sweep import sweep
+    from preflight.layouts.search_inputs import Limits
 
 __all__ = ["Found", "Limits", "Result", "search", "sweep"]
-_HOMES = {"Found": "result", "Result": "result", "search": "search", "Limits": "space", "sweep": "sweep"}
+_HOMES = {
+    "Found": "result",
+    "Result": "result",
+    "search": "search",
+    "Limits": "search_inputs",
+    "sweep": "multi_file_search",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -9,11 +9,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from preflight.memory import MemoryEstimate
-from preflight.run.plan import Sizes
+from preflight.run.training_plan import Sizes
 from preflight.source.finding import Edit
-from preflight.source.hints import Any
 from preflight.source.record import NamedTuple
-from preflight.steptime.arithmetic import greater, lesser
+from preflight.source.type_hints import Any
+from preflight.steptime.elementwise_math import greater, lesser
 
 
 class Found(NamedTuple):

@@ -10,18 +10,18 @@ from dataclasses import replace
 import numpy as np
 
 from preflight.job import Job
-from preflight.layouts.fit import listed_bytes, required
-from preflight.layouts.grid import COUNTED, LISTED, Columns, Space, cost, grid, present
-from preflight.layouts.proof import RISKY, Proof, Try, as_found
+from preflight.layouts.candidate_memory import listed_bytes, required
+from preflight.layouts.candidate_step_time import Time, step_time
+from preflight.layouts.candidate_verification import RISKY, Proof, Try, as_found
+from preflight.layouts.candidates import COUNTED, LISTED, Columns, Space, cost, grid, present
 from preflight.layouts.result import Result, in_classes, price
-from preflight.layouts.space import Limits, everywhere, space
-from preflight.layouts.step_time import Time, step_time
-from preflight.memory.shape import Missing
+from preflight.layouts.search_inputs import Limits, everywhere, space
+from preflight.memory.inputs_from_plan import Missing
 from preflight.run.cluster import Device
-from preflight.run.plan import Sizes
+from preflight.run.training_plan import Sizes
 from preflight.source.finding import Edit, Finding, Severity
-from preflight.source.hints import Any
 from preflight.source.record import NamedTuple
+from preflight.source.type_hints import Any
 from preflight.steptime.layer import PASSES
 
 SCALED, CURRENT, DELAYED = "mxfp8", "tensorwise", "delayed"

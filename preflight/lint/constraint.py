@@ -7,21 +7,21 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 
 from preflight.job import Job
+from preflight.lint.constraint_fixes import REMOVE as REMOVE
+from preflight.lint.constraint_fixes import Change as Change
+from preflight.lint.constraint_fixes import Repair as Repair
+from preflight.lint.constraint_fixes import drop as drop
+from preflight.lint.constraint_fixes import near, written
+from preflight.lint.constraint_fixes import put as put
 from preflight.lint.evaluator import Condition, Reader, compiled, evaluate, reader
-from preflight.lint.evidence import found_place, found_places, holds
 from preflight.lint.expressions import Expression, Handle, all_of
-from preflight.lint.repairs import REMOVE as REMOVE
-from preflight.lint.repairs import Change as Change
-from preflight.lint.repairs import Repair as Repair
-from preflight.lint.repairs import drop as drop
-from preflight.lint.repairs import near, written
-from preflight.lint.repairs import put as put
 from preflight.lint.rule import RuleSet
+from preflight.lint.upstream_evidence import found_place, found_places, holds
 from preflight.loaders.document import UNKNOWN, Unknown
 from preflight.run.value import Value
 from preflight.source.finding import Finding, Kind, Message, Severity, Unverified, placeholders
-from preflight.source.hints import Any
 from preflight.source.record import dataclass, field, replace
+from preflight.source.type_hints import Any
 
 Upstream = str | Mapping[str, str]
 
@@ -74,7 +74,7 @@ class Constraint:
 
     @property
     def page(self) -> str:
-        from preflight.lint.page import page
+        from preflight.lint.rule_page import page
 
         return page(self)
 

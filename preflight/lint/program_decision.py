@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from preflight.job import Job, Judged, Refused
-from preflight.lint.evidence import held_in, statements_of
+from preflight.lint.upstream_evidence import held_in, statements_of
 from preflight.source.finding import Finding, Kind, Severity
 from preflight.source.record import replace
 

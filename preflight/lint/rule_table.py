@@ -13,13 +13,13 @@ import preflight
 from preflight import schemas
 from preflight.job import Job
 from preflight.lint.evaluator import Condition, compiled, joined
-from preflight.lint.evidence import holds
 from preflight.lint.expressions import Expression, Handle
 from preflight.lint.rule import Checkable, RulePack, Said, collect, takes_part
+from preflight.lint.upstream_evidence import holds
 from preflight.loaders.document import UNKNOWN, Unknown
-from preflight.source import cache
+from preflight.source import cache_folder
 from preflight.source.finding import Kind, Severity, Unverified
-from preflight.source.hints import Any
+from preflight.source.type_hints import Any
 
 HERE = os.path.dirname(str(preflight.__file__))
 Silent = Callable[[Job], bool]
@@ -131,7 +131,7 @@ def _never(job: Job) -> bool:
 def stamp() -> str:
     """Changes whenever the code of preflight or of its rules does, or a table that contains rules."""
     tables = [os.stat(path) for path in schemas.paths("defects.json")]
-    code = cache.stamp((HERE, os.path.dirname(str(import_module("preflight.rules").__file__))))
+    code = cache_folder.stamp((HERE, os.path.dirname(str(import_module("preflight.rules").__file__))))
     return "\n".join([code, *(f"{status.st_size} {status.st_mtime_ns}" for status in tables)])
 
 
@@ -141,7 +141,7 @@ def load(package: str) -> tuple[Checkable, ...]:
     folder = os.path.dirname(str(parent.__file__))
     good = f"{preflight.__version__}\n{stamp()}"
     name = f"{package}-{crc32(folder.encode()):08x}.json"
-    kept = cache.read(name)
+    kept = cache_folder.read(name)
     if kept is not None and kept.startswith(json.dumps(good)):
         try:
             _, rows_of, *conditions = kept.split("\n")
@@ -164,7 +164,7 @@ def _make(package: str, folder: str, name: str, good: str) -> tuple[Checkable, .
     rules = {module: tuple(collect(import_module(module))) for module in modules}
     conditions: list[str] = []
     table = [(module, [_row(rule, conditions) for rule in rules[module]]) for module in modules]
-    cache.write(name, "\n".join([json.dumps(good), _plainly(table), *conditions]))
+    cache_folder.write(name, "\n".join([json.dumps(good), _plainly(table), *conditions]))
     return tuple(rule for module in modules for rule in rules[module])
 
 

@@ -10,10 +10,10 @@ from itertools import accumulate
 
 from preflight.loaders.document import Document
 from preflight.source.finding import Edit, Finding, Fix, Message, Safety, Severity
-from preflight.source.pattern import lazy_pattern
+from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.record import NamedTuple
+from preflight.source.source_file import Span
 from preflight.source.spelling import nearest
-from preflight.source.text import Span
 
 RENAMED = {
     "lost-companions": "lost-options",

@@ -6,7 +6,7 @@ from __future__ import annotations
 from preflight.loaders.bounds import refuse_large
 from preflight.loaders.document import Document
 from preflight.loaders.file_kinds import COMMAND, MANIFEST, MARKDOWN_SUFFIXES, PYTHON_SUFFIX, is_script
-from preflight.source.text import InputError, Source
+from preflight.source.source_file import InputError, Source
 
 
 def load(source: Source) -> tuple[Document, ...]:

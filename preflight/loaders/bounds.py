@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from functools import lru_cache
 
-from preflight.source.text import InputError, Source
+from preflight.source.source_file import InputError, Source
 
 MAX_TEXT = 1_000_000
 """Characters of a config or script: the largest published one has 17,000."""

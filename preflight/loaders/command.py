@@ -8,7 +8,7 @@ from pathlib import Path
 
 from preflight.loaders.document import Document, Launch, Word
 from preflight.loaders.launchers import take_apart
-from preflight.source.text import InputError, Source, Span
+from preflight.source.source_file import InputError, Source, Span
 
 
 def load_command(argv: Sequence[str], name: str = "command line") -> Document:

@@ -6,7 +6,7 @@ import shlex
 
 from preflight.loaders.document import Document, Word
 from preflight.source.finding import Edit
-from preflight.source.text import CannotEdit, Span, Splice
+from preflight.source.source_file import CannotEdit, Span, Splice
 
 
 def splices(document: Document, edits: tuple[Edit, ...]) -> list[Splice]:

@@ -7,14 +7,14 @@ from functools import lru_cache
 from types import MappingProxyType
 
 from preflight.source.finding import Key
-from preflight.source.hints import Literal
 from preflight.source.record import NamedTuple, dataclass, field
-from preflight.source.text import Source, Span
-from preflight.source.word import UNKNOWN as UNKNOWN
-from preflight.source.word import Piece as Piece
-from preflight.source.word import Unknown as Unknown
-from preflight.source.word import Word as Word
-from preflight.source.word import word_of as word_of
+from preflight.source.source_file import Source, Span
+from preflight.source.type_hints import Literal
+from preflight.source.words_and_unknowns import UNKNOWN as UNKNOWN
+from preflight.source.words_and_unknowns import Piece as Piece
+from preflight.source.words_and_unknowns import Unknown as Unknown
+from preflight.source.words_and_unknowns import Word as Word
+from preflight.source.words_and_unknowns import word_of as word_of
 
 MARK = "preflight:"
 """Text that every suppression contains; a text without it has no relevant comment."""

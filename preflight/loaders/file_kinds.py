@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from preflight.source.text import SCRIPT_SUFFIXES, YAML_SUFFIXES, Source
+from preflight.source.source_file import SCRIPT_SUFFIXES, YAML_SUFFIXES, Source
 
 PYTHON_SUFFIX = ".py"
 MARKDOWN_SUFFIXES = (".md", ".markdown")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from preflight.loaders.bounds import refuse_large
-from preflight.loaders.command_fronts import crowds_pod, waits_for_pods
+from preflight.loaders.command_wrappers import crowds_pod, waits_for_pods
 from preflight.loaders.document import (
     MARK,
     Comment,
@@ -22,17 +22,17 @@ from preflight.loaders.document import (
     walk,
     word_of,
 )
-from preflight.loaders.entries import command_name
+from preflight.loaders.entry_scripts import command_name
 from preflight.loaders.file_kinds import MANIFEST
-from preflight.loaders.inline import TEMPLATE, Inline, inline, outside, without
+from preflight.loaders.inline_scripts import TEMPLATE, Inline, inline, outside, without
 from preflight.loaders.launchers import take_apart
 from preflight.loaders.pods import KINDS, Job, Number, Pod, pods
-from preflight.loaders.shell.expand import MAX_WORK
+from preflight.loaders.shell.expansion import MAX_WORK
 from preflight.loaders.yaml import load_yaml
 from preflight.loaders.yaml_comments import yaml_comments
-from preflight.source.pattern import lazy_pattern
+from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.record import NamedTuple, replace
-from preflight.source.text import InputError, Source, Span
+from preflight.source.source_file import InputError, Source, Span
 
 
 def tree_at(source: Source, start: int, end: int) -> Node | None:

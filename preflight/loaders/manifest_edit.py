@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from preflight.loaders import shell_edit
 from preflight.loaders.command_edit import occurrences
 from preflight.loaders.document import Document, Word
-from preflight.loaders.inline import Inline, outer
+from preflight.loaders.inline_scripts import Inline, outer
 from preflight.loaders.manifest import part_of
 from preflight.source.finding import Edit
-from preflight.source.text import CannotEdit, Span, Splice
+from preflight.source.source_file import CannotEdit, Span, Splice
 
 
 def splices(document: Document, edits: tuple[Edit, ...]) -> list[Splice]:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from preflight.loaders.bounds import MAX_SCRIPT, refuse_large
 from preflight.loaders.document import Document, Launch
-from preflight.source.pattern import lazy_pattern
+from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.record import replace
-from preflight.source.text import InputError, Source
+from preflight.source.source_file import InputError, Source
 
 MOST_BLOCKS = 30
 _FENCE = lazy_pattern(r"[ \t]*(?P<marks>`{3,}|~{3,})[ \t]*(?P<language>[\w+-]*)")
@@ -29,7 +29,7 @@ def load_markdown(source: Source) -> tuple[Document, ...]:
 
 def _launches(source: Source, block: str) -> Iterator[Document]:
     from preflight.loaders.shell import load_script
-    from preflight.loaders.shell.refusal import has_open_quote
+    from preflight.loaders.shell.syntax_errors import has_open_quote
 
     script = Source(block, source.name, path=source.path)
     if has_open_quote(script):

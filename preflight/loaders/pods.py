@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 
 from preflight.loaders.document import Node
-from preflight.source.pattern import lazy_pattern
+from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.record import NamedTuple
-from preflight.source.text import Span
+from preflight.source.source_file import Span
 
 _DEVICES = lazy_pattern(r"(nvidia|amd)\.com/gpu|huawei\.com/([Aa]scend.*|npu)")
 _PRODUCT = (

@@ -11,7 +11,7 @@ from preflight.loaders.bounds import MAX_SCRIPT, refuse_large
 from preflight.loaders.document import Document, Word
 from preflight.loaders.launchers import take_apart
 from preflight.loaders.python_values import Values
-from preflight.source.text import InputError, Source
+from preflight.source.source_file import InputError, Source
 
 MOST_LAUNCHES, MOST_NODES, MAX_CALLS = 64, 20_000, 10
 RETURNED = "ConfigContainer"

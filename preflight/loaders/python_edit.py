@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from preflight.loaders.document import Document
 from preflight.source.finding import Edit
-from preflight.source.text import CannotEdit, Splice
+from preflight.source.source_file import CannotEdit, Splice
 
 
 def splices(document: Document, edits: tuple[Edit, ...]) -> list[Splice]:

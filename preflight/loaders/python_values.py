@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from preflight.loaders.document import Piece, Word, word_of
 from preflight.loaders.launchers import CommandError, split_command
-from preflight.source.text import Source, Span
+from preflight.source.source_file import Source, Span
 
 MOST_WORDS, MAX_TEXT, MAX_NESTING, LONGEST_LINE = 2000, 20_000, 40, 5000
 Known = list[Word] | Word

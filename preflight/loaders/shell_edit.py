@@ -9,9 +9,9 @@ from contextlib import suppress
 from itertools import pairwise
 
 from preflight.loaders.document import Document, Launch, Word
-from preflight.loaders.shell.place import Place, context, quoted, removal, site, splits, widened
+from preflight.loaders.shell.lines_and_comments import Place, context, quoted, removal, site, splits, widened
 from preflight.source.finding import Edit
-from preflight.source.text import CannotEdit, Span, Splice
+from preflight.source.source_file import CannotEdit, Span, Splice
 
 
 def splices(document: Document, edits: tuple[Edit, ...]) -> list[Splice]:

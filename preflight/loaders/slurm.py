@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from preflight.loaders.document import Count, Piece, Unknown, Word, word_of
-from preflight.loaders.launcher_counts import Allocation, allocation, over
 from preflight.loaders.launcher_options import SLURM, read_options
+from preflight.loaders.launcher_values import Allocation, allocation, over
 from preflight.loaders.launchers import CommandError, split_command
-from preflight.source.hints import TYPE_CHECKING
-from preflight.source.pattern import lazy_pattern
-from preflight.source.text import Source, Span
+from preflight.source.lazy_regex import lazy_pattern
+from preflight.source.source_file import Source, Span
+from preflight.source.type_hints import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import re

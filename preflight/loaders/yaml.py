@@ -10,9 +10,9 @@ from preflight.loaders.yaml_comments import yaml_comments
 from preflight.loaders.yaml_scalars import LONG, PREFIX, constructed, plain, resolve, yaml
 from preflight.source.budget import draw_values
 from preflight.source.finding import Message
-from preflight.source.hints import Any
-from preflight.source.pattern import lazy_pattern
-from preflight.source.text import InputError, Source, Span
+from preflight.source.lazy_regex import lazy_pattern
+from preflight.source.source_file import InputError, Source, Span
+from preflight.source.type_hints import Any
 
 _SAME_VALUE = "the key {key!r} is set here and again on line {line} with the same value; the last one takes effect"
 _OTHER_VALUE = (

@@ -6,8 +6,8 @@ import re
 from bisect import bisect_right
 
 from preflight.loaders.document import Comment, Node
-from preflight.source.pattern import lazy_pattern
-from preflight.source.text import Source, Span
+from preflight.source.lazy_regex import lazy_pattern
+from preflight.source.source_file import Source, Span
 
 _HASH = lazy_pattern(r"(?:(?<=[ \t\r\n])|^)#[^\r\n]*", re.MULTILINE)
 

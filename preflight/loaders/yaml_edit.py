@@ -9,8 +9,8 @@ from preflight.loaders.document import Document, Entry, Node
 from preflight.loaders.yaml_comments import yaml_comments
 from preflight.loaders.yaml_scalars import resolve
 from preflight.source.finding import Edit, Key
-from preflight.source.pattern import lazy_pattern
-from preflight.source.text import CannotEdit, Span, Splice
+from preflight.source.lazy_regex import lazy_pattern
+from preflight.source.source_file import CannotEdit, Span, Splice
 
 
 def spell(value: object, old: Node | None, document: Document) -> str:

@@ -10,8 +10,8 @@ import sys
 from functools import lru_cache
 
 from preflight.loaders.document import MAX_DIGITS
-from preflight.source.hints import Any
-from preflight.source.pattern import LazyPattern
+from preflight.source.lazy_regex import LazyPattern
+from preflight.source.type_hints import Any
 
 _compile = re.compile
 

@@ -10,7 +10,7 @@ from preflight.job import Job
 from preflight.logs.iterations import Iterations
 from preflight.run.cluster import Factor
 from preflight.source.record import NamedTuple
-from preflight.source.text import InputError
+from preflight.source.source_file import InputError
 from preflight.steptime import estimate
 
 GIB = 2**30

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from preflight.logs.aftermath import TEARDOWN
+from preflight.logs.cascading_failures import TEARDOWN
 from preflight.logs.causes import Cause, Signature
+from preflight.logs.exception_origin import PROGRAMS, cut_off, placed
 from preflight.logs.failures import Failure
-from preflight.logs.origin import PROGRAMS, cut_off, placed
+from preflight.logs.framework_messages import Statement, statement_of
 from preflight.logs.stages import LOADED, stage_of
-from preflight.logs.statements import Statement, statement_of
 from preflight.source.finding import Message
 from preflight.source.record import NamedTuple
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from preflight.logs.aftermath import follows, of_launcher
+from preflight.logs.cascading_failures import follows, of_launcher
 from preflight.logs.causes import Cause, Signature
 from preflight.logs.prefixes import Written, rank_inside, rank_of_file, taken_apart
+from preflight.logs.relevant_lines import Line
 from preflight.logs.signatures import signed
-from preflight.logs.stream import Line
 from preflight.source.record import NamedTuple
 
 TRACEBACK = re.compile(r"^(?:\s*\W{0,2}|.{1,400}[:,] |╭─+ )Traceback \(most recent call last\):?")

@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from preflight.logs.failures import Failure, Failures
-from preflight.logs.stream import Reads, lines_of_interest
-from preflight.source.hints import BinaryIO, cast
-from preflight.source.text import InputError
+from preflight.logs.relevant_lines import Reads, lines_of_interest
+from preflight.source.source_file import InputError
+from preflight.source.type_hints import BinaryIO, cast
 
 STDIN = "-"
 SUFFIXES = (".log", ".out", ".err", ".txt", ".gz", ".stdout", ".stderr", "stdout", "stderr")

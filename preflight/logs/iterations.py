@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from statistics import median
 
-from preflight.logs.stream import Reads, whole_lines
+from preflight.logs.relevant_lines import Reads, whole_lines
 from preflight.source.record import NamedTuple
 
 TIME = re.compile(

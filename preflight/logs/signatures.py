@@ -6,13 +6,13 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from preflight.logs.aftermath import OF_COMMUNICATION
 from preflight.logs.ascend import ENVELOPES, OF_ASCEND, OUT_OF_MEMORY
+from preflight.logs.cascading_failures import OF_COMMUNICATION
 from preflight.logs.causes import Cause, Signature
-from preflight.logs.checkpoints import OF_CHECKPOINTS
-from preflight.logs.devices import OF_DEVICES
-from preflight.logs.engines import OF_ENGINES
-from preflight.logs.python_errors import OF_PYTHON
+from preflight.logs.checkpoint_errors import OF_CHECKPOINTS
+from preflight.logs.device_errors import OF_DEVICES
+from preflight.logs.exception_signatures import OF_PYTHON
+from preflight.logs.service_errors import OF_ENGINES
 
 C = Cause
 SIGNATURES: tuple[Signature, ...] = (

@@ -6,8 +6,8 @@ import re
 from functools import cache
 
 from preflight.logs.causes import Cause
+from preflight.logs.exception_origin import called
 from preflight.logs.failures import Failure, Frame
-from preflight.logs.origin import called
 from preflight.source.record import NamedTuple
 
 

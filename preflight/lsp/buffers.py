@@ -6,18 +6,18 @@ from pathlib import Path
 
 from preflight.checking.checker import Checker
 from preflight.checking.engine import Report
-from preflight.checking.failure import unreadable
-from preflight.checking.nearest_settings import own_devices, usable
+from preflight.checking.file_failures import unreadable
+from preflight.checking.folder_settings import own_devices, usable
 from preflight.checking.workspace import Workspace, display
 from preflight.job import Job
-from preflight.lsp.places import path_of
+from preflight.lsp.positions import path_of
 from preflight.plugins import manager as plugins
-from preflight.program.checkout.around import Checkouts
-from preflight.run.settings import Choice, Facts, Settings
-from preflight.run.settings_search import Search, Tell
+from preflight.program.checkout.enclosing_checkout import Checkouts
+from preflight.run.project_settings import Choice, Facts, Settings
+from preflight.run.settings_files import Search, Tell
 from preflight.source.budget import watched
 from preflight.source.record import NamedTuple
-from preflight.source.text import InputError, Source
+from preflight.source.source_file import InputError, Source
 
 
 class Buffer(NamedTuple):

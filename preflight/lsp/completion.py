@@ -8,9 +8,9 @@ from typing import Any
 
 from lsprotocol import types
 
-from preflight.dialects.offers import Offer, Offers
+from preflight.dialects.allowed_contents import Offer, Offers
 from preflight.lsp.buffers import Buffer
-from preflight.lsp.hover import offers_of
+from preflight.lsp.hover_and_links import offers_of
 from preflight.source.finding import Key
 
 INDENT = re.compile(r"^(\s*)(?:- )?")

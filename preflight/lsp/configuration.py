@@ -9,8 +9,8 @@ from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 
 from preflight.lsp.buffers import Buffers
-from preflight.run.settings import SEVERITIES, Choice, Facts
-from preflight.source.language import asked, speaking, spoken
+from preflight.run.project_settings import SEVERITIES, Choice, Facts
+from preflight.source.output_language import asked, speaking, spoken
 
 SECTION = "preflight"
 WATCHED = ("**/preflight.toml", "**/pyproject.toml", "**/*.{yaml,yml,json,sh,bash,slurm,sbatch}")

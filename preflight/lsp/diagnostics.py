@@ -8,15 +8,15 @@ from collections.abc import Iterable, Iterator
 from lsprotocol import types
 
 from preflight.checking.engine import Report
-from preflight.fix.apply import text_edits
+from preflight.fix.edited_texts import text_edits
 from preflight.fix.fixer import fix
-from preflight.fix.offers import proven_offers
+from preflight.fix.proven_fixes import proven_offers
 from preflight.lsp.buffers import Buffer
-from preflight.lsp.hover import address
-from preflight.lsp.places import exactly, position_of, range_of, uri_of
+from preflight.lsp.hover_and_links import address
+from preflight.lsp.positions import exactly, position_of, range_of, uri_of
 from preflight.source.finding import Finding, Fix, Safety, Severity
-from preflight.source.language import local
-from preflight.source.text import Splice
+from preflight.source.output_language import local
+from preflight.source.source_file import Splice
 
 SEVERITIES = {
     Severity.ERROR: types.DiagnosticSeverity.Error,

@@ -14,13 +14,13 @@ from preflight.lsp.buffers import Buffer, Buffers
 from preflight.lsp.completion import completions
 from preflight.lsp.configuration import ask, speak, watch
 from preflight.lsp.diagnostics import ALL, EXPLAIN, SUPPRESS, actions, diagnostics
-from preflight.lsp.hover import COMMAND, address, definition, hover, lenses, links, memory_by_stage, section
-from preflight.lsp.places import offset_of
-from preflight.lsp.suppressing import suppression
-from preflight.report.terminal import plain
-from preflight.source import cache
+from preflight.lsp.hover_and_links import COMMAND, address, definition, hover, lenses, links, memory_by_stage, section
+from preflight.lsp.positions import offset_of
+from preflight.lsp.suppression_edit import suppression
+from preflight.report.terminal_style import plain
+from preflight.source import cache_folder
 from preflight.source.finding import Message
-from preflight.source.language import local
+from preflight.source.output_language import local
 from preflight.source.writing import write_file
 
 DELAY = 0.15
@@ -224,7 +224,7 @@ def _commanding(server: LanguageServer, buffers: Buffers, typing: Typing) -> Non
         page = section(rule)
         uri = address(rule)
         if uri is None:
-            path = Path(cache.folder()) / "pages" / f"{rule.replace('/', '-')}.md"
+            path = Path(cache_folder.folder()) / "pages" / f"{rule.replace('/', '-')}.md"
             write_file(path, page.encode(), parents=True)
             uri = path.as_uri()
         external = not uri.startswith("file:")

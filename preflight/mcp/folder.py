@@ -12,8 +12,8 @@ from pathlib import Path
 
 import preflight
 from preflight import schemas
-from preflight.source import cache
-from preflight.source.text import InputError, Source
+from preflight.source import cache_folder
+from preflight.source.source_file import InputError, Source
 
 SYSTEM = ("/dev/null", "/proc/self/statm", "/proc/cpuinfo", "/proc/meminfo", "/sys/devices/system/", "/sys/fs/cgroup/")
 """Kernel files that libraries read to find the size of the machine."""
@@ -64,7 +64,7 @@ class Folder:
 
 def _installed() -> tuple[str, ...]:
     """The folders of Python, of its packages, of preflight itself and of its cache."""
-    found = [sys.prefix, sys.base_prefix, sys.exec_prefix, os.path.dirname(os.__file__), cache.folder()]
+    found = [sys.prefix, sys.base_prefix, sys.exec_prefix, os.path.dirname(os.__file__), cache_folder.folder()]
     found += [os.path.dirname(module.__file__ or "") for module in (preflight, schemas)]
     found += [str(place) for place in (getattr(find_spec(RULES), "submodule_search_locations", None) or ())]
     found += [entry for entry in sys.path if entry.rstrip("/").endswith(("site-packages", "dist-packages"))]

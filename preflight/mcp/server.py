@@ -19,8 +19,8 @@ from pydantic import Field
 import preflight
 from preflight.mcp import tools
 from preflight.mcp.folder import Folder
-from preflight.report.dump import dumped
-from preflight.source.text import InputError
+from preflight.report.json_encoding import dumped
+from preflight.source.source_file import InputError
 
 INSTRUCTIONS = """\
 preflight checks LLM training configs (Megatron-LM, MindSpeed, MindFormers, verl and others) without running them.

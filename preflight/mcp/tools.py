@@ -11,15 +11,15 @@ from typing import Any
 from preflight.checking.checker import Checker, Suggest
 from preflight.checking.discovery import Named, Wanted, discover
 from preflight.checking.engine import Report
-from preflight.checking.failure import unreadable
-from preflight.checking.merging import merge
-from preflight.checking.nearest_settings import own_devices, usable
+from preflight.checking.file_failures import unreadable
+from preflight.checking.folder_settings import own_devices, usable
+from preflight.checking.merged_reports import merge
 from preflight.mcp.folder import Folder
 from preflight.plugins import manager as plugins
-from preflight.run.settings import Facts, Settings
-from preflight.run.settings_search import Search
+from preflight.run.project_settings import Facts, Settings
+from preflight.run.settings_files import Search
 from preflight.source.record import NamedTuple
-from preflight.source.text import InputError, Source
+from preflight.source.source_file import InputError, Source
 
 MOST_FILES = 500
 """Maximum number of files checked by one call."""
@@ -61,7 +61,7 @@ def _settings(folder: Path, start: Path) -> Path | None:
 
 
 def _proved(workspace: Any, report: Report, whole: Any) -> Report:
-    from preflight.fix.offers import with_proven_offers
+    from preflight.fix.proven_fixes import with_proven_offers
 
     return with_proven_offers(workspace, report, whole)
 
@@ -131,7 +131,7 @@ def fix(folder: Folder, path: str, text: str | None, unsafe: bool, job: Job) -> 
 
 
 def _suggest() -> Suggest:
-    from preflight.layouts.suggest import suggest
+    from preflight.layouts.layout_fixes import suggest
 
     return suggest
 
@@ -150,7 +150,7 @@ def _patch(old: Source, new: Source) -> str:
 
 def explain(rule: str) -> dict[str, Any]:
     """The page of a rule. Raises InputError for an unknown one."""
-    from preflight.report.page import documented, named, rule_page, section_url
+    from preflight.report.rule_pages import documented, named, rule_page, section_url
 
     known = {item.id: item for item in documented(plugins.load().rules(None))}
     found = known[named(rule, known)]
@@ -174,8 +174,8 @@ def memory(folder: Folder, path: str, text: str | None, job: Job) -> dict[str, A
 
 def layouts(folder: Folder, path: str, text: str | None, show: int, job: Job) -> dict[str, Any]:
     """Layouts of each run of a file that pass the rules and fit, as `preflight layouts -f json` prints them."""
-    from preflight.layouts.space import Limits
-    from preflight.layouts.sweep import every_run
+    from preflight.layouts.multi_file_search import every_run
+    from preflight.layouts.search_inputs import Limits
     from preflight.report.layouts import layouts_dict
 
     workspace = checker(folder, job, folder.path(path)).workspace([folder.source(path, text)])
@@ -188,9 +188,9 @@ def why(folder: Folder, paths: Iterable[str], text: str | None, run: str | None,
     from preflight.logs.diagnosis import diagnosed
     from preflight.logs.failures import Failures
     from preflight.logs.files import log
-    from preflight.logs.run_behind import behind
-    from preflight.logs.stream import lines_of_interest
-    from preflight.report.why import why_dict
+    from preflight.logs.matching_findings import behind
+    from preflight.logs.relevant_lines import lines_of_interest
+    from preflight.report.failure_diagnosis import why_dict
 
     logs, failures = _logs(folder, paths), Failures()
     if not logs and text is None:
@@ -219,8 +219,8 @@ def _logs(folder: Folder, names: Iterable[str]) -> list[Path]:
 
 def migrate(folder: Folder, path: str, to: str, job: Job) -> dict[str, Any]:
     """The changes for each run of a file in another release, as printed by `preflight migrate -f json`."""
-    from preflight.checking.migration import migrations
-    from preflight.checking.verification import verify_facts, verify_release
+    from preflight.checking.migration_effects import migrations
+    from preflight.checking.request_validation import verify_facts, verify_release
     from preflight.report.migration import migration_dict
     from preflight.run.request import Target
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from preflight.memory.shape import Shape
+from preflight.memory.inputs_from_plan import Shape
 
 INPUTS, OUTPUTS = "residual streams", "outputs for residual streams"
 CONNECTIONS = 2

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping
 
 from preflight.memory.activations import FLASH
 from preflight.memory.estimate import counted, stage
+from preflight.memory.inputs_from_plan import Shape
 from preflight.memory.result import Gap
-from preflight.memory.shape import Shape
 from preflight.run.cluster import Cluster
-from preflight.run.plan import Plan
-from preflight.source.hints import Any
+from preflight.run.training_plan import Plan
 from preflight.source.record import NamedTuple, replace
+from preflight.source.type_hints import Any
 
 SHOWN = 5
 """Maximum number of shown changes that can be written and pass the rules."""

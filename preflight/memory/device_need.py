@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from preflight.memory.inputs_from_plan import Shape
 from preflight.memory.result import Stage, Term, Verdict
-from preflight.memory.shape import Shape
 from preflight.run.cluster import Cluster
 
 ASLEEP = 7.1e9

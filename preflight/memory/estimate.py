@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from preflight.memory import device_need, parameters, peak, states
-from preflight.memory.requirements import (
+from preflight.memory import device_need, parameters, peak, static_memory
+from preflight.memory.inputs_from_plan import SWAPPED, Shape, shape
+from preflight.memory.missing_values import (
     MOST,
     Missing,
     Ranged,
@@ -14,12 +15,11 @@ from preflight.memory.requirements import (
     without_assumed,
 )
 from preflight.memory.result import LOW, LOW_MIXED, Gap, MemoryEstimate, Stage, Term, Verdict, gap
-from preflight.memory.shape import SWAPPED, Shape, shape
 from preflight.run.cluster import Cluster
-from preflight.run.plan import Plan
+from preflight.run.training_plan import Plan
 from preflight.run.value import Origin, Value, assumed, known
 from preflight.source.record import NamedTuple, replace
-from preflight.source.word import Needed, Reason
+from preflight.source.words_and_unknowns import Needed, Reason
 
 LATENT = {"q_lora_rank": "q_lora", "kv_lora_rank": "kv_lora"}
 LATENT |= {"qk_nope_dim": "nope", "qk_rope_dim": "rope", "v_dim": "v"}
@@ -32,7 +32,7 @@ def with_published(plan: Plan) -> Plan:
     names = plan.model.names.raw
     if not open_ or not isinstance(names, tuple) or not names:
         return plan
-    from preflight.run.models import published
+    from preflight.run.published_models import published
 
     model = published(names)
     if model is None:
@@ -249,9 +249,9 @@ def _inference(plan: Plan, cluster: Cluster, available: float | None) -> MemoryE
 def stage(s: Shape, rank: int, cluster: Cluster, beside: Gap = _NO_GAP) -> Stage:
     """One pipeline rank. `beside`: the effects of features without a formula."""
     n = parameters.stage(s, rank)
-    steady = [*states.steady_terms(s, n), *states.terms(s, rank, n)]
-    stays = states.gradient_copy(s, n) + states.last_inputs(s, rank)
-    rest = Rest(n.total, stays, states.at_step(s, n))
+    steady = [*static_memory.steady_terms(s, n), *static_memory.terms(s, rank, n)]
+    stays = static_memory.gradient_copy(s, n) + static_memory.last_inputs(s, rank)
+    rest = Rest(n.total, stays, static_memory.at_step(s, n))
     dynamic = [*peak.dynamic_terms(s, rank), *device_need.loss(s, rank)]
     if beside is _NO_GAP:
         return summed(s, rank, cluster, steady, dynamic, rest)

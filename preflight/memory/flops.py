@@ -6,7 +6,7 @@ gated MLPs; the attention term counts the full square, not the causal half. A mu
 
 from __future__ import annotations
 
-from preflight.memory.shape import Shape
+from preflight.memory.inputs_from_plan import Shape
 from preflight.source.record import NamedTuple
 
 

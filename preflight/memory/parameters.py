@@ -7,7 +7,7 @@ Source: the layers as Megatron-LM d98e8a6 builds them (megatron/core/transformer
 from __future__ import annotations
 
 from preflight.memory import activations
-from preflight.memory.shape import Shape
+from preflight.memory.inputs_from_plan import Shape
 from preflight.source.record import NamedTuple, replace
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 from preflight.memory import activations, parameters
+from preflight.memory.inputs_from_plan import CUDA, TORCH_NPU, Shape
 from preflight.memory.result import Term
-from preflight.memory.shape import CUDA, TORCH_NPU, Shape
 from preflight.source.record import NamedTuple
 
 

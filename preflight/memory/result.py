@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from preflight.run.unmodelled import Unmodelled
-from preflight.source.hints import Literal
+from preflight.run.unmodelled_features import Unmodelled
 from preflight.source.record import NamedTuple, dataclass
+from preflight.source.type_hints import Literal
 
 LOW = 0.92
 """The minimum allocation relative to the predicted low end: no measured dense run was below 0.96

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib import import_module
 
-from preflight.source.hints import TYPE_CHECKING
+from preflight.source.type_hints import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from preflight.dialects import Dialect
@@ -21,9 +21,9 @@ def preflight_rules() -> Sequence[RulePack]:
 
 def preflight_dialects() -> Sequence[Dialect]:
     """The readers."""
-    from preflight.dialects.megatron.claims import Megatron
+    from preflight.dialects.megatron.lazy_dialect import Megatron
     from preflight.dialects.mindformers import MindFormersDialect
-    from preflight.frontends.claims import FRONT_ENDS
+    from preflight.frontends.front_end_detection import FRONT_ENDS
 
     return [Megatron(), MindFormersDialect(), *FRONT_ENDS]
 

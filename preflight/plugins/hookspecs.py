@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pluggy
 
-from preflight.source.hints import TYPE_CHECKING
+from preflight.source.type_hints import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from preflight.dialects import Dialect

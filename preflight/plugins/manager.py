@@ -9,8 +9,8 @@ from importlib import import_module
 
 from preflight.lint.rule import Checkable
 from preflight.lint.rule_table import RuleTable, RuleTableError, Selection
-from preflight.source.hints import TYPE_CHECKING, Any
 from preflight.source.record import NamedTuple
+from preflight.source.type_hints import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from preflight.dialects import Dialect

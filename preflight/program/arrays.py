@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from preflight.program.traced import settled
+from preflight.program.traced_integers import settled
 from preflight.program.values import MISSING, Names, Raised, Symbol, Unknown, Value
-from preflight.source.hints import Any, Protocol
+from preflight.source.type_hints import Any, Protocol
 
 LENGTH = 20_000
 """Numbers in one array."""

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from types import BuiltinFunctionType
 from typing import Any, NamedTuple
 
+from preflight.program.cached_executions import WORLD
+from preflight.program.introspection_functions import Specials
 from preflight.program.ir import Node, body_of
-from preflight.program.layers import Layers
-from preflight.program.specials import Specials
-from preflight.program.twins import TWINS, twin_of
-from preflight.program.units import WORLD
+from preflight.program.layer_reuse import Layers
+from preflight.program.native_equivalents import TWINS, twin_of
 from preflight.program.values import (
     MISSING,
     Bound,

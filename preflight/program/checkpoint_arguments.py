@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from preflight.program.engine import Journal
-from preflight.program.facts import FILES
 from preflight.program.interpreter import Interpreter
+from preflight.program.interpreter_state import Journal
+from preflight.program.machine_facts import FILES
 from preflight.program.values import Exhausted, Function, Raised, Unknown, Value
-from preflight.source.pattern import lazy_pattern
+from preflight.source.lazy_regex import lazy_pattern
 
 CHECKPOINTING = ("megatron.training.checkpointing", "megatron.checkpointing")
 EARLIER = "pretrained_checkpoint"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 
-from preflight.program.engine import Done
-from preflight.program.guards import safe_format
+from preflight.program.interpreter_state import Done
 from preflight.program.ir import Node
+from preflight.program.operation_limits import safe_format
 from preflight.program.operators import (
     OWN,
     Operators,
@@ -24,7 +24,7 @@ from preflight.program.values import (
     both,
     opposite,
 )
-from preflight.source.hints import Any
+from preflight.source.type_hints import Any
 
 UNARY: dict[str, Callable[[Any], Any]] = {"USub": operator.neg, "UAdd": operator.pos, "Invert": operator.inv}
 CODES = {114: repr, 97: ascii}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from preflight.program.allowed import BUILTINS, MODULES
-from preflight.program.facts import PACKAGE, named
+from preflight.program.cached_executions import Units
 from preflight.program.ir import Node, Unreadable
+from preflight.program.machine_facts import PACKAGE, named
 from preflight.program.sources import Found
-from preflight.program.units import Units
+from preflight.program.stdlib_allowlist import BUILTINS, MODULES
 from preflight.program.values import MISSING, Lazy, Module, Scope, Symbol, Unknown, Value
 
 STAR = "*"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 
+from preflight.program.argument_parsers import Options
 from preflight.program.classes import dataclass_specials
-from preflight.program.facts import Facts
 from preflight.program.ir import Node
-from preflight.program.options import Options
+from preflight.program.machine_facts import Facts
 from preflight.program.sources import Sources
 from preflight.program.values import Names, Scope
 from preflight.program.verdict import Budget
-from preflight.source.hints import Any
+from preflight.source.type_hints import Any
 
 
 class Interpreter(Options):

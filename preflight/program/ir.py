@@ -9,7 +9,7 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping
 
-from preflight.source.hints import Any
+from preflight.source.type_hints import Any
 
 Node = tuple[Any, ...]
 VERSION = 2

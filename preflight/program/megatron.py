@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from types import SimpleNamespace
 
+from preflight.program.argument_parsers import ParserError
+from preflight.program.cached_executions import COMMAND
 from preflight.program.calls import Hook
 from preflight.program.checkpoint_arguments import CHECKPOINT, lose_set_between, take_from_checkpoint
-from preflight.program.facts import SIZE
 from preflight.program.interpreter import Interpreter
-from preflight.program.options import ParserError
-from preflight.program.units import COMMAND
+from preflight.program.machine_facts import SIZE
 from preflight.program.values import (
     MISSING,
     Builtin,
@@ -23,7 +23,7 @@ from preflight.program.values import (
     Unknown,
     Value,
 )
-from preflight.source.hints import Any
+from preflight.source.type_hints import Any
 
 ARGUMENTS = ("megatron.training.arguments", "megatron.arguments")
 TRAINING = "megatron.training.training"

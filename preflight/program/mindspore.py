@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from preflight.program.interpreter import Interpreter
 from preflight.program.ir import compile_source
-from preflight.program.mindspore_setters import (
+from preflight.program.mindspore_context_values import (
     Veto,
     coefficient_fault,
     context_fault,
@@ -26,7 +26,7 @@ from preflight.program.values import (
     Unknown,
     Value,
 )
-from preflight.source.hints import Any
+from preflight.source.type_hints import Any
 
 WORLD = "world size"
 DEFAULTS: dict[str, Value] = {

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from preflight.program.ir import VERSION, Node, Unreadable, compile_source
 from preflight.program.values import Exhausted
 from preflight.program.verdict import Budget
-from preflight.source import cache
+from preflight.source import cache_folder
 
 FOLDER = "program"
 FRESH = 100_000_000
@@ -132,14 +132,14 @@ class Sources:
     def _compiled(self, data: str, digest: str) -> tuple[Node, ...] | None:
         """The statements of a text, cached under its hash."""
         name = f"{FOLDER}/{digest}.json"
-        if (kept := cache.read_data(name)) is not None:
+        if (kept := cache_folder.read_data(name)) is not None:
             form: tuple[Node, ...] = marshal.loads(zlib.decompress(kept))
             return form
         try:
             form = compile_source(data)
         except Unreadable:
             return None
-        cache.write_data(name, zlib.compress(marshal.dumps(form), 3))
+        cache_folder.write_data(name, zlib.compress(marshal.dumps(form), 3))
         return form
 
     def _content(self, found: Found) -> str | None:
@@ -173,7 +173,7 @@ class Sources:
                     return False
                 continue
             data = self._content(Found(path, root, False)) if root in self.roots else None
-            if data is None or cache.digest(f"{VERSION} {sys.version_info[:2]} {data}") != digest:
+            if data is None or cache_folder.digest(f"{VERSION} {sys.version_info[:2]} {data}") != digest:
                 return False
         return True
 
@@ -236,7 +236,7 @@ class Sources:
 
     @staticmethod
     def _digest(data: str) -> str:
-        return cache.digest(f"{VERSION} {sys.version_info[:2]} {data}")
+        return cache_folder.digest(f"{VERSION} {sys.version_info[:2]} {data}")
 
     def unchanged(self) -> bool:
         """Whether every file that was read is unchanged, by size and time."""

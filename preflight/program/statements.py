@@ -6,11 +6,11 @@ import operator
 from collections.abc import Callable, Iterable
 
 from preflight.program.arrays import bounded, is_array
-from preflight.program.engine import Done, Note, Side
-from preflight.program.guards import safe_arithmetic
+from preflight.program.assignments_and_raises import Refusing
+from preflight.program.interpreter_state import Done, Note, Side
 from preflight.program.ir import Node, reaches_parser
-from preflight.program.statements_that_refuse import Refusing
-from preflight.program.twins import copies_fields
+from preflight.program.native_equivalents import copies_fields
+from preflight.program.operation_limits import safe_arithmetic
 from preflight.program.values import (
     MISSING,
     Exhausted,

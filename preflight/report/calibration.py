@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from preflight.logs.calibration import GIB, Run, settings_of
-from preflight.report.terminal import Look, counted, plain
+from preflight.report.terminal_style import Look, counted, plain
 from preflight.run.cluster import Factor
-from preflight.source.hints import Any
-from preflight.source.language import local, padded
+from preflight.source.output_language import local, padded
+from preflight.source.type_hints import Any
 
 LABEL = 8
 

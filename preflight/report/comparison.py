@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterable, Iterator
 from preflight.checking.comparison import Comparison, Difference, RunChange
 from preflight.job import Job
 from preflight.loaders.document import Unknown
+from preflight.memory.inputs_from_plan import Missing, shape
 from preflight.memory.parameters import model
-from preflight.memory.shape import Missing, shape
 from preflight.report.json import finding_dict
 from preflight.report.markdown import cell
 from preflight.report.memory import between, need
-from preflight.report.terminal import Look, counted, plain
+from preflight.report.terminal_style import Look, counted, plain
 from preflight.run.value import Value, known
 from preflight.source.finding import Finding, Severity
-from preflight.source.hints import Any
-from preflight.source.language import columns, local, padded, phrases
+from preflight.source.output_language import columns, local, padded, phrases
+from preflight.source.type_hints import Any
 from preflight.steptime import estimate
 
 DEGREES = (

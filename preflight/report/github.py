@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from preflight.checking.engine import Report, Unreadable
-from preflight.checking.failure import crash_line
-from preflight.report.terminal import Look, plain
+from preflight.checking.file_failures import crash_line
+from preflight.report.terminal_style import Look, plain
 from preflight.source.finding import Finding, Severity
 
 LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import PurePath
 
 from preflight.checking.engine import Report
-from preflight.report.dump import dumped
 from preflight.report.fingerprint import fingerprints
-from preflight.report.terminal import Look, plain
+from preflight.report.json_encoding import dumped
+from preflight.report.terminal_style import Look, plain
 from preflight.source.finding import Severity
 
 LEVELS = {Severity.ERROR: "critical", Severity.WARNING: "major", Severity.NOTE: "info"}

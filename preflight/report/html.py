@@ -13,19 +13,19 @@ from jinja2 import Environment, PackageLoader
 
 import preflight
 from preflight.checking.engine import Report
-from preflight.checking.translated import translated
+from preflight.checking.localized_report import translated
 from preflight.job import Job
 from preflight.lint.rule import Checkable
 from preflight.memory import Term
+from preflight.report.framework_release import heading
 from preflight.report.memory import between
-from preflight.report.overview import layers_per_stage, rows
-from preflight.report.page import documented, rule_text, section_url
-from preflight.report.release import heading
-from preflight.report.terminal import Look, counted, plain
+from preflight.report.rule_pages import documented, rule_text, section_url
+from preflight.report.run_overview import layers_per_stage, rows
+from preflight.report.terminal_style import Look, counted, plain
 from preflight.source.finding import Finding, Severity
-from preflight.source.hints import Any
-from preflight.source.language import local, spoken
+from preflight.source.output_language import local, spoken
 from preflight.source.record import NamedTuple
+from preflight.source.type_hints import Any
 
 GIB = 2**30
 CONTEXT = 2

@@ -7,15 +7,15 @@ from math import isfinite
 
 import preflight
 from preflight.checking.engine import Report
-from preflight.fix.apply import text_edits
+from preflight.fix.edited_texts import text_edits
 from preflight.job import Checkpoint, Job, Site
 from preflight.loaders.document import Unknown
-from preflight.report.dump import dumped
-from preflight.report.release import release_dict
-from preflight.report.terminal import Look
+from preflight.report.framework_release import release_dict
+from preflight.report.json_encoding import dumped
+from preflight.report.terminal_style import Look
 from preflight.source.finding import Edit, Finding, Fix, Severity
-from preflight.source.hints import Any
-from preflight.source.text import Span
+from preflight.source.source_file import Span
+from preflight.source.type_hints import Any
 
 SCHEMA = 1
 

@@ -8,11 +8,11 @@ from itertools import chain, groupby
 
 from preflight.layouts import Found, Result
 from preflight.report.memory import between
-from preflight.report.terminal import plain
-from preflight.run.plan import Sizes
-from preflight.source.hints import Any
-from preflight.source.language import columns, local, padded
+from preflight.report.terminal_style import plain
+from preflight.run.training_plan import Sizes
+from preflight.source.output_language import columns, local, padded
 from preflight.source.record import NamedTuple
+from preflight.source.type_hints import Any
 
 
 class Point(NamedTuple):

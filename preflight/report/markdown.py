@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from preflight.checking.engine import Report
-from preflight.checking.failure import crash_line
-from preflight.report.terminal import Look, counted, plain
+from preflight.checking.file_failures import crash_line
+from preflight.report.terminal_style import Look, counted, plain
 from preflight.source.finding import Finding, Severity
 
 _LIVE = re.compile(r"@|://|www\.|mailto:|<|&|[#!~%$]\w|\bGH-\d", re.IGNORECASE)

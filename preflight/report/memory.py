@@ -8,12 +8,12 @@ from preflight.job import Job
 from preflight.memory import MemoryEstimate, Stage
 from preflight.memory.advice import Saving
 from preflight.memory.result import term_names
-from preflight.report.release import heading, release_dict
-from preflight.report.terminal import Look, plain
+from preflight.report.framework_release import heading, release_dict
+from preflight.report.terminal_style import Look, plain
 from preflight.run.cluster import GIB, Device
-from preflight.source.hints import Any
-from preflight.source.language import columns, local, padded
+from preflight.source.output_language import columns, local, padded
 from preflight.source.record import replace
+from preflight.source.type_hints import Any
 
 COLORS = {"does-not-fit": "red", "at-risk": "yellow", "fits": "green", "unknown": "blue"}
 SHOWN = 8

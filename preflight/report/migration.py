@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from preflight.checking.migration import Changed, Migration
+from preflight.checking.migration_effects import Changed, Migration
 from preflight.fix.fixer import Outcome
 from preflight.fix.migration import Rewritten
-from preflight.report.terminal import Look, plain
+from preflight.report.terminal_style import Look, plain
 from preflight.source.finding import Finding, Message
-from preflight.source.hints import Any
-from preflight.source.language import local
+from preflight.source.output_language import local
+from preflight.source.type_hints import Any
 
 COLORS = {"error": "red", "warning": "yellow"}
 

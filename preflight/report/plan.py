@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from preflight.job import Job
 from preflight.loaders.document import Unknown
+from preflight.report.framework_release import heading, release_dict
 from preflight.report.json import site_dict
-from preflight.report.release import heading, release_dict
-from preflight.report.terminal import Look, plain
-from preflight.report.utilisation import lines, step_dict
+from preflight.report.performance import lines, step_dict
+from preflight.report.terminal_style import Look, plain
 from preflight.run.value import Value
-from preflight.source.hints import Any
-from preflight.source.language import columns, local, padded, phrases
+from preflight.source.output_language import columns, local, padded, phrases
+from preflight.source.type_hints import Any
 
 DEGREES = (("DP", "data"), ("TP", "tensor"), ("PP", "pipeline"), ("CP", "context"))
 LABEL = 12

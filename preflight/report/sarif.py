@@ -8,19 +8,19 @@ from urllib.parse import quote
 
 import preflight
 from preflight.checking.engine import Report
-from preflight.checking.failure import crash_line
+from preflight.checking.file_failures import crash_line
 from preflight.checking.unused_suppression import unused_suppression
-from preflight.fix.apply import text_edits
+from preflight.fix.edited_texts import text_edits
 from preflight.lint.rule import Checkable
 from preflight.lint.suppression import former
 from preflight.report.documentation_urls import home
-from preflight.report.dump import dumped
 from preflight.report.fingerprint import fingerprints
-from preflight.report.page import rule_text, section_url
-from preflight.report.terminal import Look, plain
+from preflight.report.json_encoding import dumped
+from preflight.report.rule_pages import rule_text, section_url
+from preflight.report.terminal_style import Look, plain
 from preflight.source.finding import Finding, Fix, Severity
-from preflight.source.hints import Any
-from preflight.source.text import Span
+from preflight.source.source_file import Span
+from preflight.source.type_hints import Any
 
 Part = dict[str, Any]
 """An object of the SARIF standard, with its property names."""

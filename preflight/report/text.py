@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 from preflight.checking.engine import Report
 from preflight.job import Job, Site
-from preflight.lint.evidence import switched_at
-from preflight.report.release import fits, heading, is_known, read_as
-from preflight.report.terminal import COLORS, Look, counted, excerpt, plain
-from preflight.report.totals import Entry, Told, skipped_checks, texts
+from preflight.lint.upstream_evidence import switched_at
+from preflight.report.framework_release import fits, heading, is_known, read_as
+from preflight.report.terminal_style import COLORS, Look, counted, excerpt, plain
+from preflight.report.text_summary import Entry, Told, skipped_checks, texts
 from preflight.source.finding import Finding, Fix, Safety, Severity
-from preflight.source.language import joined, local
+from preflight.source.output_language import joined, local
 
 UNKNOWN = "a value is unknown"
 _HOW = {Safety.SAFE: "preflight fix", Safety.UNSAFE: "preflight fix --unsafe", Safety.SHOW: "by hand"}
@@ -93,7 +93,7 @@ def _page(rule: str, look: Look) -> str | None:
     """The page of a rule, if the terminal can open it."""
     if not look.links:
         return None
-    from preflight.report.page import section_link
+    from preflight.report.rule_pages import section_link
 
     return section_link(rule)
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
 from preflight.loaders.document import Node, Problem, Unknown, Word
-from preflight.run.plan import Sizes
 from preflight.run.request import Target
+from preflight.run.training_plan import Sizes
 from preflight.run.value import Value, unknown
 from preflight.source.finding import Edit
-from preflight.source.hints import Any
 from preflight.source.record import NamedTuple, dataclass, field
+from preflight.source.type_hints import Any
 
 _ADDED, _MAYBE = (
     Unknown("options may be added when the job starts"),

@@ -8,10 +8,10 @@ from functools import cache
 
 from preflight import schemas
 from preflight.run.value import Value, unknown
-from preflight.source.hints import Any
-from preflight.source.pattern import lazy_pattern
+from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.record import NamedTuple, dataclass, field
-from preflight.source.word import NO_WORLD_SIZE, Needed, Reason
+from preflight.source.type_hints import Any
+from preflight.source.words_and_unknowns import NO_WORLD_SIZE, Needed, Reason
 
 GIB = 2**30
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from preflight import schemas
 from preflight.run.cluster import Factor
-from preflight.run.versions import branch
-from preflight.source.hints import Any
+from preflight.run.version_ranges import branch
 from preflight.source.record import NamedTuple
+from preflight.source.type_hints import Any
 
 
 class Target(NamedTuple):

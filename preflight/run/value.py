@@ -7,9 +7,9 @@ from enum import Enum
 
 from preflight.loaders.document import Setting, Unknown
 from preflight.source.finding import Edit, Key, Related
-from preflight.source.hints import Any
 from preflight.source.record import NamedTuple
-from preflight.source.text import Span
+from preflight.source.source_file import Span
+from preflight.source.type_hints import Any
 
 
 class Origin(str, Enum):

@@ -6,8 +6,8 @@ import struct
 from collections.abc import Sequence
 
 from preflight.job import DataFile
-from preflight.site.apart import Eyes, Unread
-from preflight.site.places import find
+from preflight.site.file_sandbox import Eyes, Unread
+from preflight.site.path_resolution import find
 
 HEADER = b"MMIDIDX\x00\x00"
 BEGIN = 34

@@ -7,9 +7,9 @@ from __future__ import annotations
 import json
 import os
 
-from preflight.site.apart import Eyes, Unread
-from preflight.source.hints import Any
+from preflight.site.file_sandbox import Eyes, Unread
 from preflight.source.record import NamedTuple
+from preflight.source.type_hints import Any
 
 MOST_TENSORS = 20_000
 """Tensors of a file walked over."""

@@ -6,8 +6,8 @@ import os
 from collections.abc import Sequence
 
 from preflight.job import NamedPath, SaveFolder
-from preflight.site.apart import Eyes, Unread
-from preflight.site.places import DEEP, candidates, find
+from preflight.site.file_sandbox import Eyes, Unread
+from preflight.site.path_resolution import DEEP, candidates, find
 
 
 def read_path(

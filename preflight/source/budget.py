@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from preflight.source.hints import TYPE_CHECKING
-from preflight.source.text import InputError
+from preflight.source.source_file import InputError
+from preflight.source.type_hints import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from types import FrameType

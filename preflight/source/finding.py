@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from enum import Enum
 from functools import cache
 
-from preflight.source.hints import Literal
 from preflight.source.record import NamedTuple, dataclass, replace
-from preflight.source.text import Span
-from preflight.source.word import Needed
+from preflight.source.source_file import Span
+from preflight.source.type_hints import Literal
+from preflight.source.words_and_unknowns import Needed
 
 
 @cache

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from preflight.source.checkout_root import MARKS
-from preflight.source.text import SCRIPT_SUFFIXES, YAML_SUFFIXES, InputError, Source, files_read
+from preflight.source.source_file import SCRIPT_SUFFIXES, YAML_SUFFIXES, InputError, Source, files_read
 
 SETTINGS = (".toml", ".gitignore", ".gitattributes", ".gitmodules", ".gitconfig")
 """Names of files that control preflight or git: a report never gets one of them, even if no such file exists yet."""

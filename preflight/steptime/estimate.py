@@ -4,12 +4,26 @@ from __future__ import annotations
 
 from collections import Counter
 
-from preflight.memory.shape import Missing, Shape, shape
+from preflight.memory.inputs_from_plan import Missing, Shape, shape
 from preflight.run.cluster import Cluster
-from preflight.run.plan import LinearAttention, Plan
-from preflight.run.unmodelled import Unmodelled
+from preflight.run.training_plan import LinearAttention, Plan
+from preflight.run.unmodelled_features import Unmodelled
 from preflight.run.value import derived, known
 from preflight.source.record import NamedTuple, dataclass, replace
+from preflight.steptime.error_ranges import (
+    FACTORS,
+    NETWORK,
+    SOFTWARE,
+    Range,
+    era_ends,
+    era_factor,
+    kind_of,
+    measured_range,
+    names,
+    on_a_good_network,
+    untimed,
+    words,
+)
 from preflight.steptime.layer import (
     ATTENTION,
     CONTEXT,
@@ -26,22 +40,8 @@ from preflight.steptime.layer import (
 )
 from preflight.steptime.machine import FP4, Machine, machine
 from preflight.steptime.operators import model_operations
-from preflight.steptime.ranges import (
-    FACTORS,
-    NETWORK,
-    SOFTWARE,
-    Range,
-    era_ends,
-    era_factor,
-    kind_of,
-    measured_range,
-    names,
-    on_a_good_network,
-    untimed,
-    words,
-)
 from preflight.steptime.step import AGAIN, GAPS, HEAD, TABLE, Held, StageTime, Step, stage_times, step
-from preflight.steptime.traits import Spread, Traits, spread, traits
+from preflight.steptime.step_time_inputs import Spread, Traits, spread, traits
 
 
 class Term(NamedTuple):

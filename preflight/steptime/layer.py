@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from preflight.memory import activations, flops
-from preflight.memory.shape import Shape
+from preflight.memory.inputs_from_plan import Shape
 from preflight.source.record import NamedTuple
-from preflight.steptime.arithmetic import Number, chosen, greater
 from preflight.steptime.collectives import Group, exchanged, gathered
+from preflight.steptime.elementwise_math import Number, chosen, greater
 from preflight.steptime.machine import Machine
 from preflight.steptime.operators import (
     NONE,
@@ -20,7 +20,7 @@ from preflight.steptime.operators import (
     moved,
     product,
 )
-from preflight.steptime.traits import Spread, Traits
+from preflight.steptime.step_time_inputs import Spread, Traits
 
 
 class Routed(NamedTuple):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from preflight.memory import flops
-from preflight.memory.shape import Shape
-from preflight.run.plan import LinearAttention, SparseAttention
+from preflight.memory.inputs_from_plan import Shape
+from preflight.run.training_plan import LinearAttention, SparseAttention
 from preflight.source.record import NamedTuple
-from preflight.steptime.arithmetic import Number
+from preflight.steptime.elementwise_math import Number
 from preflight.steptime.machine import Machine
-from preflight.steptime.traits import Spread, Traits
+from preflight.steptime.step_time_inputs import Spread, Traits
 
 
 def model_operations(s: Shape, t: Traits) -> float:

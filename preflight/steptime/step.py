@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from preflight.memory.shape import Shape
+from preflight.memory.inputs_from_plan import Shape
 from preflight.source.record import NamedTuple
-from preflight.steptime.arithmetic import Number, chosen, greater
 from preflight.steptime.collectives import Group, gathered, sent
+from preflight.steptime.elementwise_math import Number, chosen, greater
 from preflight.steptime.layer import CONTEXT, EXPERT, TENSOR, Parts, layer, modules_again
 from preflight.steptime.machine import Machine
 from preflight.steptime.operators import NONE, Both, moved, product
-from preflight.steptime.traits import Spread, Traits
+from preflight.steptime.step_time_inputs import Spread, Traits
 
 AGAIN, GAPS = "recomputation", "gaps between kernels"
 HEAD, TABLE = "output layer and loss", "embedding"

@@ -2,7 +2,7 @@
 
 from preflight.dialects.megatron import megatron_names
 from preflight.frontends.front_end import names
-from preflight.frontends.meshes import NAMES
+from preflight.frontends.heterogeneous_meshes import NAMES
 from preflight.lint.constraint import ConstraintSet, divides, drop, put, refuse
 from preflight.lint.expressions import Handles, all_of, any_of
 from preflight.source.finding import Severity

@@ -4,7 +4,7 @@ from preflight.dialects.megatron import megatron_names
 from preflight.frontends.front_end import names
 from preflight.frontends.ms_swift import DERIVED as OF_MS_SWIFT
 from preflight.frontends.nemo_rl import DERIVED as OF_NEMO_RL
-from preflight.lint.defects import defects
+from preflight.lint.defect_rules import defects
 from preflight.lint.expressions import Handles
 
 VERL = defects("verl", Handles(megatron_names() | names("verl")))

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from preflight import Finding, Job, Message, Severity, Unverified, rule
 from preflight.rules.megatron.saved_arguments import FORCED, alike, goes_on, is_known, is_on, loaded, shown
-from preflight.run.versions import matches
+from preflight.run.version_ranges import matches
 
 TRACKER = "{path} has no latest_checkpointed_iteration.txt: the run starts from random weights"
 FOLDER = "{path} does not exist (checked on {host}): the run starts from random weights"

@@ -23,7 +23,7 @@ from collections.abc import Iterator, Mapping
 
 from preflight import Finding, Job, Message, Severity, Unverified, rule
 from preflight.rules.megatron.option_names import core, place_of, read, typed
-from preflight.run.versions import matches
+from preflight.run.version_ranges import matches
 from preflight.source.finding import Kind
 from preflight.source.spelling import nearest
 

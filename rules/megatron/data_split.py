@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from preflight import Finding, Job, Message, Severity, Unverified, rule
 from preflight.loaders.document import Unknown
 from preflight.source.finding import Kind
-from preflight.source.pattern import lazy_pattern
+from preflight.source.lazy_regex import lazy_pattern
 
 NAME = "split"
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from preflight import Finding, Job, Message, Severity, Unverified, rule
 from preflight.dialects.megatron.pipeline import SYMBOLS, Hybrid, parse_hybrid
 from preflight.rules.megatron.option_names import core, place_of, read, typed
-from preflight.run.versions import matches
+from preflight.run.version_ranges import matches
 from preflight.source.finding import Kind
 
 SINCE = {"D": ">=0.18", "+": ">=0.19"}

@@ -25,10 +25,10 @@ megatron/training/arguments.py:881
 from collections.abc import Iterator
 
 from preflight import Finding, Fix, Job, Message, Severity, Unverified, rule
-from preflight.lint.evidence import dated
+from preflight.lint.upstream_evidence import dated
 from preflight.loaders.document import Unknown
 from preflight.rules.megatron.option_names import core, read, typed
-from preflight.run.versions import matches
+from preflight.run.version_ranges import matches
 from preflight.source.finding import Kind
 
 STEADY = ("Ring", "CollnetDirect", "CollnetChain", "^NVLS")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from preflight import Job, Unverified, Value
 from preflight.dialects.megatron import megatron_names
-from preflight.lint.evidence import evidence
 from preflight.lint.expressions import Expression, Handles
 from preflight.lint.expressions import all_of as all_of
 from preflight.lint.expressions import any_of as any_of
+from preflight.lint.upstream_evidence import evidence
 from preflight.loaders.document import Unknown
-from preflight.source.hints import Any
+from preflight.source.type_hints import Any
 
 a = Handles(megatron_names())
 env = a.env

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from preflight import Finding, Fix, Job, Message, Severity, Unverified, rule
 from preflight.dialects.megatron.pipeline import LETTERS, Layout, parse_layout
-from preflight.lint.evidence import dated
+from preflight.lint.upstream_evidence import dated
 from preflight.rules.megatron.option_names import core, place_of, read, typed
-from preflight.run.versions import matches
+from preflight.run.version_ranges import matches
 from preflight.source.finding import Kind
 
 NAME = "pipeline_model_parallel_layout"

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from preflight import Finding, Fix, Job, Message, Severity, Unverified, Value, rule
 from preflight.job import SWITCHED
-from preflight.lint.evidence import switched_at
+from preflight.lint.upstream_evidence import switched_at
 from preflight.loaders.document import Unknown
 from preflight.rules.megatron.option_names import ARGUMENTS, SCHEDULER
 from preflight.run.arguments import Switch

@@ -8,7 +8,7 @@ from functools import partial
 from preflight import Job
 from preflight.job import Checkpoint
 from preflight.rules.megatron.saved_arguments import goes_on, is_known, is_on, loaded
-from preflight.run.versions import matches
+from preflight.run.version_ranges import matches
 from preflight.source.record import NamedTuple
 
 OTHER_NETWORK = (

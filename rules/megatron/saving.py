@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from preflight import Finding, Job, Message, Severity, Unverified, rule
 from preflight.loaders.document import Unknown
-from preflight.source.pattern import lazy_pattern
+from preflight.source.lazy_regex import lazy_pattern
 
 LONG = 3_000
 """A run with this many iterations is not a trial: published runs without a folder have fewer."""

@@ -7,8 +7,8 @@ from preflight.loaders.document import Problem
 from preflight.rules.megatron.parsing_faults import UPSTREAM, finding, own_options, problems, refused_value, removed
 from preflight.rules.megatron.replaced_options import RECOMPUTE, replaced, replaced_value
 from preflight.source.finding import Kind
-from preflight.source.pattern import lazy_pattern
-from preflight.source.text import Span
+from preflight.source.lazy_regex import lazy_pattern
+from preflight.source.source_file import Span
 
 
 @rule(

@@ -21,7 +21,7 @@ import re
 from collections.abc import Iterator
 
 from preflight import Finding, Job, Message, Severity, rule
-from preflight.source.pattern import lazy_pattern
+from preflight.source.lazy_regex import lazy_pattern
 
 _NAME = "context.affinity_config"
 _CONTEXT = "mindformers/core/context/build_context.py"

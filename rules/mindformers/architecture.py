@@ -28,7 +28,7 @@ from collections.abc import Iterator
 
 from preflight import Finding, Fix, Job, Message, Severity, rule
 from preflight.dialects.mindformers.registry import registers
-from preflight.run.versions import matches
+from preflight.run.version_ranges import matches
 from preflight.source.spelling import slip_of
 
 _NAME = "model.model_config.architectures"

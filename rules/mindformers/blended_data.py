@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from preflight import Finding, Job, Message, Severity, Value, rule
 from preflight.dialects.mindformers.registry import trains
-from preflight.run.versions import matches
+from preflight.run.version_ranges import matches
 
 LOADER = "train_dataset.data_loader"
 CONFIG = f"{LOADER}.config"

@@ -27,7 +27,7 @@ from collections.abc import Iterator
 from preflight import Edit, Finding, Fix, Job, Message, Severity, rule
 from preflight.dialects.mindformers.recompute import EXCLUDING, FULL, SECTION, SELECTING, applies, section, swap_on
 from preflight.loaders.document import Node
-from preflight.run.versions import matches
+from preflight.run.version_ranges import matches
 from preflight.source.finding import Key
 
 _SCHEDULE = "parallel.pipeline_config.pipeline_scheduler"

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from preflight import Edit, Finding, Fix, Job, Message, Severity, rule
-from preflight.run.versions import matches
-from preflight.source.pattern import lazy_pattern
+from preflight.run.version_ranges import matches
+from preflight.source.lazy_regex import lazy_pattern
 
 _SAVES = lazy_pattern(r"(?i)checkpoint|ckpt|exit|save")
 

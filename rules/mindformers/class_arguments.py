@@ -7,8 +7,8 @@ from preflight import Edit, Finding, Fix, Job, Message, Safety, Severity, Value,
 from preflight.dialects.mindformers.registry import Argument, Takes, built, registers, taken, trains
 from preflight.dialects.mindformers.release_tables import read_at
 from preflight.lint.value_kinds import ValueKind, ways
-from preflight.run.versions import matches
-from preflight.source.pattern import lazy_pattern
+from preflight.run.version_ranges import matches
+from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.spelling import meant_boolean, nearest
 
 PLACE = "runner_wrapper.scale_sense"

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 from preflight import Edit, Finding, Fix, Job, Message, Severity, Value, rule
-from preflight.dialects.mindformers.config_files import GONE
+from preflight.dialects.mindformers.config_loading import GONE
 from preflight.dialects.mindformers.registry import built, classes, registers
 from preflight.dialects.mindformers.release_tables import read_at, table
 from preflight.loaders.document import Node
-from preflight.run.versions import matches
+from preflight.run.version_ranges import matches
 from preflight.source.spelling import slip_of
 
 _FILE = "mindformers/tools/register/register.py"

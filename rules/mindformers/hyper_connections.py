@@ -1,7 +1,7 @@
 """Requirements of hyper-connections (several residual streams) in graph mode and in pynative mode."""
 
-from preflight.dialects.mindformers.pynative_network import names
-from preflight.dialects.mindformers.value_kinds import ABOVE_0, REAL, WHOLE_FROM_0, WHOLE_FROM_1
+from preflight.dialects.mindformers.graph_value_kinds import ABOVE_0, REAL, WHOLE_FROM_0, WHOLE_FROM_1
+from preflight.dialects.mindformers.pynative_network_fields import names
 from preflight.lint.constraint import ConstraintSet, put, refuse
 from preflight.lint.expressions import Handles, all_of
 from preflight.rules.mindformers.names import a, mcore, training

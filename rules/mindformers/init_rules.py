@@ -19,8 +19,8 @@ MindFormers 2.1.0, mindformers/parallel_core/transformer_config.py:2743, _valida
 from collections.abc import Iterator
 
 from preflight import Finding, Job, Message, Severity, Value, rule
-from preflight.run.versions import matches
-from preflight.source.pattern import lazy_pattern
+from preflight.run.version_ranges import matches
+from preflight.source.lazy_regex import lazy_pattern
 
 _CONFIG = "mindformers/parallel_core/transformer_config.py"
 _GRAPH, _PYNATIVE = "model.model_config.param_init_std_rules", "model.param_init_std_rules"

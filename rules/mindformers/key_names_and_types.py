@@ -4,17 +4,17 @@ from collections.abc import Callable, Iterator
 
 from preflight import Edit, Finding, Fix, Job, Message, Safety, Severity, Unverified, Value, known, rule
 from preflight.dialects.mindformers.checked_settings import Checked, checked_in
-from preflight.dialects.mindformers.config_files import MAX_NESTING
-from preflight.dialects.mindformers.mcore import SECTIONS, Clash
+from preflight.dialects.mindformers.config_loading import MAX_NESTING
+from preflight.dialects.mindformers.mcore_model_config import SECTIONS, Clash
 from preflight.dialects.mindformers.release_tables import read_at
 from preflight.lint.evaluator import compiled
 from preflight.lint.expressions import Expression
-from preflight.lint.severity import lowered
+from preflight.lint.severity_downgrades import lowered
 from preflight.lint.value_kinds import ValueKind, ways
 from preflight.loaders.document import Node, Unknown
 from preflight.run.arguments import REMOVE
-from preflight.run.versions import matches
-from preflight.source.pattern import lazy_pattern
+from preflight.run.version_ranges import matches
+from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.spelling import meant_boolean, slips
 
 _NUMBER = lazy_pattern(r"[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d{1,3})?")

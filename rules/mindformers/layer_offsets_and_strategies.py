@@ -6,7 +6,7 @@ from preflight import Finding, Fix, Job, Message, Safety, Severity, Value, known
 from preflight.dialects.mindformers.layout import AUTOMATIC, OFFSET, Spread
 from preflight.dialects.mindformers.registry import trains
 from preflight.dialects.mindformers.release_tables import read_at
-from preflight.run.versions import matches
+from preflight.run.version_ranges import matches
 
 _OLD = "mindformers/models/utils.py"
 _NEW = "mindformers/parallel_core/training_graph/transformer/utils.py"

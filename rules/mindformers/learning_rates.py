@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from preflight import Edit, Finding, Fix, Job, Message, Severity, rule
 from preflight.dialects.mindformers.registry import registers, trains
 from preflight.dialects.mindformers.release_tables import read_at
-from preflight.run.versions import matches
+from preflight.run.version_ranges import matches
 
 _LEARNING_RATE_MISSING_SCHEDULES = frozenset(
     (

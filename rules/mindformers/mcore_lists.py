@@ -27,7 +27,7 @@ from collections.abc import Iterator
 
 from preflight import Finding, Job, Message, Severity, Value, rule
 from preflight.dialects.mindformers.recompute import swap_on
-from preflight.run.versions import matches
+from preflight.run.version_ranges import matches
 
 _CONFIG = "mindformers/parallel_core/transformer_config.py"
 _FREQUENCY, _WINDOW = "model.model_config.moe_layer_freq", "model.model_config.window_size"

@@ -25,7 +25,7 @@ MindFormers 2.1.0, mindformers/parallel_core/utils/init_method.py:30 and :45
 from collections.abc import Iterator
 
 from preflight import Finding, Fix, Job, Message, Safety, Severity, Value, rule
-from preflight.run.versions import matches
+from preflight.run.version_ranges import matches
 from preflight.source.record import NamedTuple
 
 _CONFIG = "mindformers/parallel_core/transformer_config.py"

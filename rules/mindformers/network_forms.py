@@ -1,7 +1,7 @@
 """Layer counts and limits that the configuration of an mcore network checks, in graph mode and in pynative mode."""
 
-from preflight.dialects.mindformers.pynative_network import names
-from preflight.dialects.mindformers.value_kinds import WHOLE_FROM_1
+from preflight.dialects.mindformers.graph_value_kinds import WHOLE_FROM_1
+from preflight.dialects.mindformers.pynative_network_fields import names
 from preflight.lint.constraint import ConstraintSet, divides, put, refuse
 from preflight.lint.expressions import Handles, all_of
 from preflight.lint.value_kinds import SWITCH

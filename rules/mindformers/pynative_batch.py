@@ -1,6 +1,6 @@
 """Checks of the pynative trainer on the batch ramp and the data."""
 
-from preflight.dialects.mindformers.pynative_network import names
+from preflight.dialects.mindformers.pynative_network_fields import names
 from preflight.lint.constraint import ConstraintSet, refuse
 from preflight.lint.expressions import Handles, any_of
 

@@ -1,9 +1,9 @@
 """Checks that the parts of a pynative run make while they are built: network layers, seed, optimizer and schedule."""
 
-from preflight.dialects.mindformers.pynative_network import names
+from preflight.dialects.mindformers.pynative_network_fields import names
 from preflight.lint.constraint import ConstraintSet, one_of, put, refuse
+from preflight.lint.constraint_fixes import drop
 from preflight.lint.expressions import Handles, all_of, any_of
-from preflight.lint.repairs import drop
 
 a = Handles(names())
 LAYER = "the layer cannot be built"

@@ -1,6 +1,6 @@
 """Checks that the pynative configuration classes make while a file is loaded."""
 
-from preflight.dialects.mindformers.pynative_network import names
+from preflight.dialects.mindformers.pynative_network_fields import names
 from preflight.lint.constraint import ConstraintSet, in_range, one_of, put, refuse, requires
 from preflight.lint.expressions import Handles, any_of
 

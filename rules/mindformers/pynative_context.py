@@ -1,7 +1,7 @@
 """Checks of the pynative trainer on context parallelism. Some are made when the model is built, some only in the first
 step."""
 
-from preflight.dialects.mindformers.pynative_network import names
+from preflight.dialects.mindformers.pynative_network_fields import names
 from preflight.lint.constraint import ConstraintSet, divides, put, refuse
 from preflight.lint.expressions import Handles, all_of, any_of
 

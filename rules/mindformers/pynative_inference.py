@@ -1,6 +1,6 @@
 """Checks of pynative prediction over a pipeline, which rejects schedules and swapping designed for a backward pass."""
 
-from preflight.dialects.mindformers.pynative_network import names
+from preflight.dialects.mindformers.pynative_network_fields import names
 from preflight.lint.constraint import ConstraintSet, put, refuse
 from preflight.lint.expressions import Handles, all_of
 

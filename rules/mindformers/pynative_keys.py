@@ -6,13 +6,13 @@ from difflib import get_close_matches
 from functools import lru_cache
 
 from preflight import Edit, Finding, Fix, Job, Message, Safety, Severity, rule, schemas
-from preflight.dialects.mindformers.pynative_network import NAMES
+from preflight.dialects.mindformers.pynative_network_fields import NAMES
 from preflight.dialects.mindformers.pynative_schema import Fault, faults, schema, strangers
 from preflight.dialects.mindformers.release_tables import table
 from preflight.lint.value_kinds import LIST, ValueKind
 from preflight.loaders.document import Node
 from preflight.run.arguments import REMOVE
-from preflight.source.text import Span
+from preflight.source.source_file import Span
 
 GONE = {
     "data_parallel": "data parallel is derived: devices / (tensor x pipeline x context)",

@@ -1,6 +1,6 @@
 """Checks that the pynative optimizers make when they are built."""
 
-from preflight.dialects.mindformers.pynative_network import names
+from preflight.dialects.mindformers.pynative_network_fields import names
 from preflight.lint.constraint import ConstraintSet, in_range, one_of, put, refuse
 from preflight.lint.expressions import Handles
 

@@ -1,6 +1,6 @@
 """Checks of the pynative trainer on the parallel layout. Most are made only if the run has more than one device."""
 
-from preflight.dialects.mindformers.pynative_network import names
+from preflight.dialects.mindformers.pynative_network_fields import names
 from preflight.lint.constraint import ConstraintSet, divides, one_of, put, refuse
 from preflight.lint.expressions import Handles, all_of, any_of
 

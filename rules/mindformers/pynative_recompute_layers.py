@@ -24,7 +24,7 @@ from itertools import chain
 
 from preflight import Finding, Job, Message, Severity, known, rule
 from preflight.loaders.document import Entry, Node
-from preflight.source.pattern import lazy_pattern
+from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.record import NamedTuple
 
 _FILE = "mindformers/pynative/distributed/activation_checkpoint.py"

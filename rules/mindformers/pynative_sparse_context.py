@@ -1,6 +1,6 @@
 """Context parallelism with sparse attention and with ring attention in pynative mode."""
 
-from preflight.dialects.mindformers.pynative_network import names
+from preflight.dialects.mindformers.pynative_network_fields import names
 from preflight.lint.constraint import ConstraintSet, put, refuse
 from preflight.lint.expressions import Handles, all_of, any_of
 from preflight.lint.value_kinds import ListOf, whole

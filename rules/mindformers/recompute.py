@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from preflight import Edit, Finding, Fix, Job, Message, Related, Severity, rule
 from preflight.dialects.mindformers.layer_operators import Layers, layers
-from preflight.dialects.mindformers.operators import match, plain
 from preflight.dialects.mindformers.recompute import (
     EXCLUDING,
     FULL,
@@ -23,9 +22,10 @@ from preflight.dialects.mindformers.recompute import (
     swap_on,
     whole_layers,
 )
+from preflight.dialects.mindformers.recompute_patterns import match, plain
 from preflight.dialects.mindformers.release_tables import read_at
 from preflight.loaders.document import Node
-from preflight.run.versions import matches
+from preflight.run.version_ranges import matches
 from preflight.source.record import replace
 
 _OLD = "mindformers/models/utils.py"

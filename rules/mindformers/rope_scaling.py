@@ -27,8 +27,8 @@ mindformers/parallel_core/training_graph/base_models/common/embeddings/yarn_rota
 from collections.abc import Iterator
 
 from preflight import Finding, Job, Message, Severity, Value, rule
-from preflight.dialects.mindformers.mcore import names
-from preflight.run.versions import matches
+from preflight.dialects.mindformers.mcore_model_config import names
+from preflight.run.version_ranges import matches
 from preflight.source.spelling import nearest
 
 _SCALING, _POSITIONS = "mcore.rope_scaling", "mcore.position_embedding_type"

@@ -5,7 +5,6 @@ from itertools import zip_longest
 
 from preflight import Edit, Finding, Fix, Job, Message, Related, Severity, Unverified, rule
 from preflight.dialects.mindformers.layer_operators import Layers, layers
-from preflight.dialects.mindformers.operators import SEPARATOR, Hit, compiled, match, nearest
 from preflight.dialects.mindformers.recompute import (
     EXCLUDING,
     FULL_NAME,
@@ -19,6 +18,7 @@ from preflight.dialects.mindformers.recompute import (
     whole_layers,
     without,
 )
+from preflight.dialects.mindformers.recompute_patterns import SEPARATOR, Hit, compiled, match, nearest
 from preflight.dialects.mindformers.recompute_reach import saved
 
 _NEW = "mindformers/parallel_core/training_graph/transformer/utils.py"

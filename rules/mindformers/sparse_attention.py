@@ -1,7 +1,7 @@
 """Requirements of DeepSeek sparse attention (DSA) in graph mode and in pynative mode, which share one configuration."""
 
-from preflight.dialects.mindformers.pynative_network import names
-from preflight.dialects.mindformers.value_kinds import Leads
+from preflight.dialects.mindformers.graph_value_kinds import Leads
+from preflight.dialects.mindformers.pynative_network_fields import names
 from preflight.lint.constraint import ConstraintSet, divides, put, refuse
 from preflight.lint.expressions import Handles, all_of, any_of
 from preflight.lint.value_kinds import ListOf, one_of, whole

@@ -8,7 +8,7 @@ from preflight import Finding, Job, Message, Severity, Unverified, known, rule
 from preflight.loaders.document import Unknown
 from preflight.rules.mindspeed.layer_lists import entries
 from preflight.rules.mindspeed.llm_companions import OTHER_NAMES
-from preflight.run.versions import matches
+from preflight.run.version_ranges import matches
 from preflight.source.finding import Kind
 from preflight.source.spelling import nearest
 

@@ -1,6 +1,6 @@
 """Defects of MindSpeed and MindSpeed-LLM releases: the rows of tables, for which the affected releases are computed."""
 
-from preflight.lint.defects import defects
+from preflight.lint.defect_rules import defects
 from preflight.rules.mindspeed.shorthand import a
 
 MINDSPEED = defects("mindspeed", a)

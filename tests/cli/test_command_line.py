@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from update_option_table import COMMANDS, FILE, made
 
-from preflight.cli import app, command_line
+from preflight.cli import app, fast_parser
 from preflight.cli.option_table import TABLES
 from preflight.cli.options import Entry
 
@@ -88,11 +88,11 @@ def recorded(name: str) -> Iterator[list[Any]]:
 @settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(lines())
 def test_a_line_that_is_read_without_typer_is_the_same_call_with_it(line: list[str]) -> None:
-    read = command_line.read(line)
+    read = fast_parser.read(line)
     if read is None:
         return
     with recorded(line[0]) as calls:
-        assert (command_line.run(read), app.run(line)) == (0, 0)
+        assert (fast_parser.run(read), app.run(line)) == (0, 0)
         short, long = calls
     assert repr(short) == repr(long)  # a value that is no number does not equal itself
 
@@ -101,7 +101,7 @@ def test_a_line_that_is_read_without_typer_is_the_same_call_with_it(line: list[s
 def test_every_option_is_read_without_typer(name: str) -> None:
     for spelling, entry in TABLES[name].options.items():
         words = [spelling] if entry.flag is not None else [spelling, "8"]
-        assert command_line.read([name, *words]) is not None, words
+        assert fast_parser.read([name, *words]) is not None, words
 
 
 @pytest.mark.parametrize(
@@ -124,13 +124,13 @@ def test_every_option_is_read_without_typer(name: str) -> None:
     ],
 )
 def test_typer_reads_the_rest(line: str) -> None:
-    assert command_line.read(line.split()) is None
+    assert fast_parser.read(line.split()) is None
 
 
 def test_a_shell_that_completes_a_line_asks_typer(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert command_line.read(["check", "a.yaml"]) is not None
-    monkeypatch.setenv(command_line.COMPLETION, "complete_bash")
-    assert command_line.read(["check", "a.yaml"]) is None
+    assert fast_parser.read(["check", "a.yaml"]) is not None
+    monkeypatch.setenv(fast_parser.COMPLETION, "complete_bash")
+    assert fast_parser.read(["check", "a.yaml"]) is None
 
 
 def test_the_table_is_what_typer_defines() -> None:
@@ -160,6 +160,6 @@ def test_a_hook_loads_no_typer(words: list[str], tmp_path: Path) -> None:
     for _ in range(2):  # the first fills the table of the rules
         ran = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment)
     loaded = set(ran.stderr.splitlines()[-1].split())
-    assert "preflight.cli.command_line" in loaded
+    assert "preflight.cli.fast_parser" in loaded
     assert not loaded & {"typer", "click", "rich", "numpy", "jsonschema"}
     assert words[0] in ("fix", "gate") or "inspect" not in loaded

@@ -10,8 +10,8 @@ from harness import Cli
 
 from preflight.api import check_text
 from preflight.cli import run
-from preflight.report.overview import overview
-from preflight.report.terminal import Look
+from preflight.report.run_overview import overview
+from preflight.report.terminal_style import Look
 
 SCRIPT = (
     "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 32 --hidden-size 4096 --num-attention-heads 32 "

@@ -43,7 +43,7 @@ class Terminal(io.StringIO):
 
 
 def test_progress_is_shown_on_a_terminal_for_many_files_and_wiped(monkeypatch: pytest.MonkeyPatch) -> None:
-    from preflight.cli.session import counter
+    from preflight.cli.checker_setup import counter
 
     few, many, pipe = Terminal(), Terminal(), io.StringIO()
     for stream, total in ((few, 3), (many, 30), (pipe, 30)):
@@ -83,10 +83,10 @@ def test_a_shell_completes_what_preflight_knows(
 
 def test_rule_ids_open_their_pages_where_the_terminal_knows_hyperlinks(monkeypatch: pytest.MonkeyPatch) -> None:
     from preflight.cli.output import look
-    from preflight.report import page
+    from preflight.report import rule_pages
     from preflight.report.text import one
     from preflight.source.finding import Finding, Severity
-    from preflight.source.text import Source
+    from preflight.source.source_file import Source
 
     def first_line(
         term: str, rule: str = "device-count", color: str = "auto", stream: io.StringIO | None = None
@@ -98,7 +98,7 @@ def test_rule_ids_open_their_pages_where_the_terminal_knows_hyperlinks(monkeypat
 
     for name in ("NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(page, "page_url", lambda page, part: f"https://docs.example/preflight/{page}#{part}")
+    monkeypatch.setattr(rule_pages, "page_url", lambda page, part: f"https://docs.example/preflight/{page}#{part}")
     start, end = "\x1b]8;;https://docs.example/preflight/rules/", "\x1b]8;;\x1b\\"
     assert f"[{start}device-count.md#device-count\x1b\\device-count{end}]" in first_line("xterm-256color")
     assert f"{start}megatron/train-length.md#ramp-with-iterations\x1b\\" in first_line(
@@ -110,6 +110,6 @@ def test_rule_ids_open_their_pages_where_the_terminal_knows_hyperlinks(monkeypat
         first_line("xterm", color="always", stream=io.StringIO()),
         first_line("xterm", rule="acme/seeds"),
     ]
-    monkeypatch.setattr(page, "page_url", lambda page, part: None)
+    monkeypatch.setattr(rule_pages, "page_url", lambda page, part: None)
     assert not [line for line in plain if "\x1b]8" in line]
     assert "\x1b]8;;file:///" in first_line("xterm")  # the installed page

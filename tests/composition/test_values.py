@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from composed import document, plain, real_omegaconf, written
 
-from preflight.loaders.composition.values import Composed, omegaconf_values
+from preflight.loaders.composition.resolved_values import Composed, omegaconf_values
 from preflight.loaders.document import Unknown
 
 TEXTS = [
@@ -91,7 +91,7 @@ def test_a_key_that_is_absent_is_told_apart_from_one_that_may_come_from_a_missin
 
 def test_references_without_end_end() -> None:
     from preflight.loaders import load
-    from preflight.source.text import Source
+    from preflight.source.source_file import Source
 
     doubled = "".join(f"a{i}: ${{a{i + 1}}}${{a{i + 1}}}\n" for i in range(40)) + "a40: x\n"
     tree = load(Source(doubled, "a.yaml"))[0].tree

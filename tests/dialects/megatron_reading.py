@@ -9,7 +9,7 @@ from preflight.loaders.command import load_command
 from preflight.loaders.document import Document
 from preflight.run.cluster import Device
 from preflight.run.request import Request, Target
-from preflight.source.text import Source
+from preflight.source.source_file import Source
 
 SIZES = (
     "--num-layers 24 --hidden-size 1024 --num-attention-heads 16 --seq-length 1024 --max-position-embeddings 1024 "

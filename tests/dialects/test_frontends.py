@@ -13,7 +13,7 @@ from preflight.frontends.front_end import unread
 from preflight.loaders.yaml import load_yaml
 from preflight.plugin import Flag, FrontEnd
 from preflight.plugins.manager import load
-from preflight.source.text import Source
+from preflight.source.source_file import Source
 
 TENSOR = "tensor_model_parallel_size"
 SIZES = "--num-layers 4 --hidden-size 512 --num-attention-heads 8 --vocab-size 32000 --seq-length 1024"

@@ -277,9 +277,9 @@ def test_a_name_that_stands_for_a_value_is_not_changed(tmp_path: Path, real_cli:
 
 
 def test_the_proof_of_an_edit_looks_at_the_whole_program() -> None:
-    from preflight.fix.edit_proof import prove_python
+    from preflight.fix.edit_integrity import prove_python
     from preflight.source.finding import Edit, NotProven
-    from preflight.source.text import Source, Span
+    from preflight.source.source_file import Source, Span
 
     old = Source("a = -1  # é\nb = 'é', 2\n", "x.py")
     at = old.text.index("2")

@@ -19,7 +19,7 @@ from preflight.loaders import load
 from preflight.loaders.command import load_command
 from preflight.run.cluster import Device
 from preflight.run.request import Request, Target
-from preflight.source.text import Source
+from preflight.source.source_file import Source
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 NAMES = {"vpp": "virtual_pipeline_model_parallel_size"}

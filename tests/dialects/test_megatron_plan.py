@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from megatron_reading import SIZES, read
 
-from preflight.dialects.megatron import unmodelled
-from preflight.run.unmodelled import Unmodelled
+from preflight.dialects.megatron import unmodelled_memory
+from preflight.run.unmodelled_features import Unmodelled
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_of_a_plain_run_it_is_known_that_nothing_is_beyond_the_formulas(
     class Unasked(Exception):
         pass
 
-    monkeypatch.setattr(unmodelled, "NotKnown", Unasked)
+    monkeypatch.setattr(unmodelled_memory, "NotKnown", Unasked)
     assert read(SIZES, target=target).plan.unmodelled == ()
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from preflight.dialects.mindformers.checked_settings import checked_in
 from preflight.plugins.manager import load as load_plugins
-from preflight.report.coverage import mentioned
+from preflight.report.rule_coverage import mentioned
 
 ROOT = Path(__file__).parents[2]
 CATALOG = ROOT.parent / "shared" / "data" / "catalog" / "mindformers.jsonl"

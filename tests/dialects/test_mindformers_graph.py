@@ -15,14 +15,14 @@ import preflight
 from preflight import schemas
 from preflight.dialects import Surroundings
 from preflight.dialects.mindformers import MindFormersDialect
-from preflight.dialects.mindformers.config_files import kind_of
-from preflight.dialects.mindformers.graph import read_graph
+from preflight.dialects.mindformers.config_loading import kind_of
+from preflight.dialects.mindformers.graph_mode import read_graph
 from preflight.dialects.mindformers.json_schema import VERSIONS, files
 from preflight.dialects.mindformers.release_tables import table
 from preflight.loaders.yaml import load_yaml
 from preflight.run.request import Request, Target
 from preflight.run.value import derived
-from preflight.source.text import Source
+from preflight.source.source_file import Source
 
 SHARED = Path(__file__).parents[2].parent / "shared" / "data"
 needs_labels = pytest.mark.skipif(not SHARED.is_dir(), reason="the recorded results of the real code are not here")

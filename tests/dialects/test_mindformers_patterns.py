@@ -11,7 +11,7 @@ from clock import takes_at_most
 
 import preflight
 from preflight.dialects.mindformers.layer_operators import _layer as layer
-from preflight.dialects.mindformers.operators import compiled, match, nearest
+from preflight.dialects.mindformers.recompute_patterns import compiled, match, nearest
 
 DENSE, CONCAT = layer("llama", "plain", "dense"), layer("llama", "concat", "dense-concat")
 ORACLE = Path(__file__).parents[3] / "shared" / "data" / "oracle" / "mindformers.jsonl"

@@ -9,7 +9,7 @@ import pytest
 
 import preflight
 from preflight.dialects.megatron.options import table
-from preflight.run.versions import matches
+from preflight.run.version_ranges import matches
 
 RELEASES = ("2.2.0", "2.3.0", "26.0.0", "26.1.0")
 SIZES = (

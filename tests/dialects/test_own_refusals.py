@@ -11,9 +11,9 @@ import preflight
 from preflight import Severity
 from preflight.frontends.refusal_rows import Row
 from preflight.frontends.refusals import Evaluator, of_code, shown
-from preflight.loaders.composition.values import Composed
+from preflight.loaders.composition.resolved_values import Composed
 from preflight.loaders.yaml import load_yaml
-from preflight.source.text import Source
+from preflight.source.source_file import Source
 
 VERL = """\
 python3 -m verl.trainer.main_ppo \\

@@ -10,7 +10,7 @@ from checkouts import launch, write
 import preflight
 from preflight import Severity
 from preflight.program.checkout.class_arguments import arguments_of
-from preflight.program.checkout.packages import Files
+from preflight.program.checkout.framework_discovery import Files
 from preflight.program.checkout.parser_options import set_always
 
 CONFIG = """run_mode: train

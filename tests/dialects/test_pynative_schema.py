@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import preflight
 from preflight.dialects.mindformers.pynative_schema import defaults, faults, schema
 from preflight.loaders.yaml import load_yaml
-from preflight.source.text import Source
+from preflight.source.source_file import Source
 
 CORPUS = Path(__file__).parents[3] / "shared" / "data" / "corpus" / "mindformers" / "v2.1.0" / "configs"
 PUBLISHED = [path for path in sorted(CORPUS.rglob("*.yaml")) if "\nlr_scheduler:" in path.read_text(encoding="utf-8")]

@@ -8,8 +8,8 @@ import pytest
 
 import preflight
 from preflight.job import Job
-from preflight.report.overview import overview
-from preflight.report.release import heading
+from preflight.report.framework_release import heading
+from preflight.report.run_overview import overview
 
 SWIFT = "NPROC_PER_NODE=8 megatron sft --model m --dataset d --micro_batch_size 1 --global_batch_size 16 {more}\n"
 VERL = "python3 -m verl.trainer.main_ppo model_engine=megatron trainer.n_gpus_per_node=8 trainer.nnodes=1 {more}\n"

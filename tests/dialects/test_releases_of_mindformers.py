@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import preflight
-from preflight.report.release import heading
+from preflight.report.framework_release import heading
 
 CONFIG = """
 seed: 0

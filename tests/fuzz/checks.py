@@ -11,7 +11,7 @@ from preflight.checking.engine import Report
 from preflight.checking.workspace import Workspace
 from preflight.loaders.command import load_command
 from preflight.run.request import Request, Target
-from preflight.source.text import InputError, Source
+from preflight.source.source_file import InputError, Source
 
 from . import configs
 from .choices import Choices

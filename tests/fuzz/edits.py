@@ -6,12 +6,12 @@ import contextlib
 from importlib import import_module
 
 from preflight.checking.workspace import Workspace
-from preflight.fix.edit_proof import prove
+from preflight.fix.edit_integrity import prove
 from preflight.fix.fixer import fix
 from preflight.loaders import load
 from preflight.loaders.document import walk
 from preflight.source.finding import Edit, NotProven
-from preflight.source.text import InputError, Source
+from preflight.source.source_file import InputError, Source
 
 from . import configs
 from .checks import request, script_text, sound
@@ -52,7 +52,7 @@ def proof(choices: Choices) -> None:
         action = choices.of(("set", "set", "remove", "rename"))
         value = str(odd(choices)) if action == "rename" else odd(choices)
         edit = Edit(action, choices.of(places[:200]), value)  # type: ignore[arg-type]
-        with contextlib.suppress(import_module("preflight.source.text").CannotEdit):
+        with contextlib.suppress(import_module("preflight.source.source_file").CannotEdit):
             splices = import_module("preflight.loaders.yaml_edit").splices(old[0], (edit,))
-            new = import_module("preflight.source.text").splice(text, splices)
+            new = import_module("preflight.source.source_file").splice(text, splices)
             prove(old, (edit,), Source(new, "run.yaml"))

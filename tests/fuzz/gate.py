@@ -8,7 +8,7 @@ import yaml
 
 from preflight.gate.submission import Question, Submission
 from preflight.gate.verdict import Policies, judge, told
-from preflight.source.text import InputError
+from preflight.source.source_file import InputError
 
 from . import configs
 from .checks import script_text

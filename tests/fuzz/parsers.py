@@ -7,16 +7,16 @@ import contextlib
 from collections.abc import Callable
 
 from preflight.checking.changes import _new_lines
-from preflight.dialects.megatron import conversions, pipeline
-from preflight.dialects.tokenizer_files import vocabulary
+from preflight.dialects.megatron import pipeline, value_conversions
+from preflight.dialects.vocabulary_size import vocabulary
 from preflight.loaders.composition.hydra import composed
 from preflight.loaders.composition.overrides import read_override
 from preflight.loaders.document import Document
 from preflight.loaders.shell import arithmetic, expansion_forms, expr_command, load_script
 from preflight.loaders.yaml import load_yaml
 from preflight.source.budget import of_one_check
+from preflight.source.source_file import InputError, Source
 from preflight.source.spelling import nearest, slips
-from preflight.source.text import InputError, Source
 
 from .choices import Choices
 from .pieces import SUMS, YAML, pieces
@@ -118,7 +118,7 @@ def _layout(choices: Choices) -> None:
 
 def _layers(choices: Choices) -> None:
     with contextlib.suppress(ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        conversions.written(_text(choices))
+        value_conversions.written(_text(choices))
 
 
 def _parameter(choices: Choices) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from preflight.checking.workspace import Workspace
 from preflight.loaders import load
-from preflight.source.text import InputError, Source
+from preflight.source.source_file import InputError, Source
 
 from . import configs
 from .checks import render, request, sound

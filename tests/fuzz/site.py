@@ -15,11 +15,11 @@ from collections.abc import Callable
 from os import stat_result
 
 from preflight.job import Opened
-from preflight.site.apart import Eyes, Unread
 from preflight.site.data_index import read_data
-from preflight.site.machine import nodes
+from preflight.site.file_sandbox import Eyes, Unread
 from preflight.site.megatron_checkpoint import read_checkpoint
-from preflight.site.mindformers_paths import read_weights
+from preflight.site.mindformers_files import read_weights
+from preflight.site.packages_and_nodes import nodes
 from preflight.site.pickles import loaded
 from preflight.site.torch_zip import saved, whole
 

@@ -8,11 +8,11 @@ from random import Random
 import pytest
 
 from preflight.api import check_command, check_text
-from preflight.dialects.megatron import conversions
+from preflight.dialects.megatron import value_conversions
 from preflight.gate.submission import Question
 from preflight.loaders import load
 from preflight.loaders.shell.expansion_forms import substring, transform
-from preflight.source.text import InputError, Source
+from preflight.source.source_file import InputError, Source
 
 from . import programs, targets
 from .choices import Choices
@@ -168,4 +168,4 @@ def test_a_merge_key_with_the_tag_of_a_string_is_an_ordinary_key() -> None:
 @pytest.mark.parametrize("text", ["[]*99999999999999999999", "99999999999999999999*()"])
 def test_nothing_that_is_repeated_endlessly_is_refused(text: str) -> None:
     with pytest.raises(ValueError):
-        conversions.written(text)
+        value_conversions.written(text)

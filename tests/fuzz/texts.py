@@ -6,14 +6,14 @@ import contextlib
 
 import yaml as pyyaml
 
-from preflight.fix.edit_proof import same
+from preflight.fix.edit_integrity import same
 from preflight.loaders.document import Document, walk
 from preflight.loaders.shell import arithmetic, load_script
 from preflight.loaders.shell.arithmetic import NotKnown
-from preflight.loaders.shell.syntax import without_padding
+from preflight.loaders.shell.syntax_tree import without_padding
 from preflight.loaders.yaml import load_yaml
-from preflight.run import settings_search as settings_file
-from preflight.source.text import InputError, Source
+from preflight.run import settings_files as settings_file
+from preflight.source.source_file import InputError, Source
 
 from .choices import Choices
 from .configs import folder

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from preflight.gate.limits import FAIR, FREE, MOST_DIGESTS, REMEMBERED, Budget
+from preflight.gate.check_limits import FAIR, FREE, MOST_DIGESTS, REMEMBERED, Budget
 
 SECONDS = 0.4
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from preflight.gate.install import fill
+from preflight.gate.slurm_plugins import fill
 
 LUA = next((path for name in ("lua5.1", "lua5.3", "lua5.4", "lua") if (path := shutil.which(name))), None)
 pytestmark = pytest.mark.skipif(LUA is None, reason="no Lua here")

@@ -9,7 +9,7 @@ import time
 import pytest
 from clock import FOREVER
 
-from preflight.gate.limits import AGAIN, OutOfTime, deadline
+from preflight.gate.check_limits import AGAIN, OutOfTime, deadline
 
 
 class Late:

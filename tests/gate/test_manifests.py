@@ -17,7 +17,7 @@ from job_manifests import (
 from preflight.gate.submission import Submission
 from preflight.gate.verdict import Policies, Verdict, judge
 from preflight.plugins.manager import load
-from preflight.source.text import Source
+from preflight.source.source_file import Source
 
 
 @pytest.fixture(scope="module")

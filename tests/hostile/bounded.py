@@ -7,7 +7,7 @@ from pathlib import Path
 from preflight.api import installed, request
 from preflight.checking.engine import Report
 from preflight.checking.workspace import Workspace
-from preflight.source.text import Source
+from preflight.source.source_file import Source
 
 GRAPH = """run_mode: train
 use_parallel: True

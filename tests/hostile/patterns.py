@@ -12,7 +12,7 @@ from itertools import islice, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from preflight.source.pattern import LazyPattern
+from preflight.source.lazy_regex import LazyPattern
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)

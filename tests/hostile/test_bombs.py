@@ -9,7 +9,7 @@ import pytest
 from bounded import COMMAND, GRAPH, check
 
 from preflight.loaders import load
-from preflight.source.text import InputError, Source
+from preflight.source.source_file import InputError, Source
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick")]
 

@@ -18,9 +18,9 @@ from preflight.checking.engine import MOST_FINDINGS
 from preflight.loaders import bounds, load
 from preflight.loaders.bounds import MAX_SCRIPT, MAX_TEXT, SMALL
 from preflight.loaders.manifest import MOST_LAUNCHES
-from preflight.run import settings
-from preflight.run import settings_search as settings_file
-from preflight.source.text import MAX_BYTES, InputError, Source
+from preflight.run import project_settings
+from preflight.run import settings_files as settings_file
+from preflight.source.source_file import MAX_BYTES, InputError, Source
 
 pytestmark = pytest.mark.slow
 
@@ -204,7 +204,7 @@ def test_settings_without_end(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["a." * 100_000 + "b = 1", "a = " + "[" * 20_000], ids=["dots", "brackets"])
 def test_settings_that_are_too_involved(text: str, tmp_path: Path) -> None:
-    path = tmp_path / settings.FILE
+    path = tmp_path / project_settings.FILE
     path.write_text(text)
     with pytest.raises(InputError):
         settings_file.load(path)
@@ -220,7 +220,7 @@ def test_a_baseline_that_counts_beyond_reason(tmp_path: Path) -> None:
 def test_a_file_that_grows_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "run.yaml"
     path.write_bytes(b"a" * 100)
-    monkeypatch.setattr("preflight.source.text.MAX_BYTES", 50)
+    monkeypatch.setattr("preflight.source.source_file.MAX_BYTES", 50)
     with pytest.raises(InputError):
         Source.read(path, limit=1000)
 
@@ -239,7 +239,7 @@ def test_a_place_in_a_long_line_is_shown_with_what_is_around_it(tmp_path: Path) 
 
 def test_the_module_reads_no_more_than_it_says() -> None:
     program = (
-        "from preflight.source.text import read_all, InputError\nimport sys\n"
+        "from preflight.source.source_file import read_all, InputError\nimport sys\n"
         "try: read_all(open('/dev/zero','rb').read, 'x')\nexcept InputError: sys.exit(7)"
     )
     assert subprocess.run([sys.executable, "-c", program], timeout=FOREVER, check=False).returncode == 7
@@ -247,7 +247,7 @@ def test_the_module_reads_no_more_than_it_says() -> None:
 
 ALARM_IN_A_FORK = """
 import os, signal, threading, time
-from preflight.gate.limits import OutOfTime, deadline
+from preflight.gate.check_limits import OutOfTime, deadline
 from preflight.loaders.bounds import SMALL, refuse_involved
 threading.Thread(target=threading.Event().wait, daemon=True).start()
 def ring():

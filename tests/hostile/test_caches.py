@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from bounded import GRAPH
 
-from preflight.source import cache
+from preflight.source import cache_folder
 
 pytestmark = [
     pytest.mark.slow,
@@ -33,7 +33,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     (folder / "run.yaml").write_text(BAD)
     time.sleep(0.15)  # a file that was just written is not remembered
-    monkeypatch.setenv(cache.VARIABLE, ".cache/preflight")
+    monkeypatch.setenv(cache_folder.VARIABLE, ".cache/preflight")
     monkeypatch.chdir(folder)
     return folder
 
@@ -83,10 +83,10 @@ def test_a_cache_that_was_copied_with_its_secret_is_not_believed(project: Path) 
     shutil.copytree(project / ".cache", project / "copy")
     shutil.rmtree(project / ".cache")
     shutil.move(project / "copy", project / ".cache")
-    assert (project / ".cache/preflight" / cache.SECRET).exists()
+    assert (project / ".cache/preflight" / cache_folder.SECRET).exists()
     name = f"told/{kept(project).name}"
-    assert cache.read(name) is None
-    assert check().stdout == first.stdout and cache.read(name) is not None
+    assert cache_folder.read(name) is None
+    assert check().stdout == first.stdout and cache_folder.read(name) is not None
 
 
 @pytest.mark.parametrize("table", ["preflight.rules", "preflight.rules.mindformers"])
@@ -105,7 +105,7 @@ def test_nothing_is_deleted_or_written_through_a_link(project: Path, tmp_path: P
     precious.mkdir(mode=0o700)
     for name in ("thesis.tex", f"{'a' * 32}.json"):
         (precious / name).write_text("years of work")
-        os.utime(precious / name, times=(0, time.time() - 90 * cache.DAY))
+        os.utime(precious / name, times=(0, time.time() - 90 * cache_folder.DAY))
     before = sorted(path.name for path in precious.iterdir())
     for link in (".cache/preflight/told", ".cache/preflight"):
         shutil.rmtree(project / ".cache", ignore_errors=True)
@@ -117,7 +117,7 @@ def test_nothing_is_deleted_or_written_through_a_link(project: Path, tmp_path: P
 
 def test_a_link_in_place_of_an_entry_is_not_followed(project: Path, tmp_path: Path) -> None:
     check()
-    for path in [*(project / ".cache/preflight").rglob("*.json"), project / ".cache/preflight" / cache.SECRET]:
+    for path in [*(project / ".cache/preflight").rglob("*.json"), project / ".cache/preflight" / cache_folder.SECRET]:
         other = tmp_path / f"moved-{path.name}"
         shutil.move(path, other)
         path.symlink_to(other)
@@ -139,14 +139,14 @@ def test_a_folder_that_others_may_write_to_is_not_used(project: Path, which: str
 def test_a_folder_of_somebody_else_is_not_used(project: Path) -> None:
     first = check()
     name = f"told/{kept(project).name}"
-    assert cache.read(name) is not None
+    assert cache_folder.read(name) is not None
     os.chown(project / ".cache/preflight/told", 12345, 12345)
-    assert cache.read(name) is None and check().stdout == first.stdout
+    assert cache_folder.read(name) is None and check().stdout == first.stdout
 
 
 def test_pipes_and_folders_in_place_of_entries(project: Path) -> None:
     first = check()
-    for path in [*(project / ".cache/preflight").rglob("*.json"), project / ".cache/preflight" / cache.SECRET]:
+    for path in [*(project / ".cache/preflight").rglob("*.json"), project / ".cache/preflight" / cache_folder.SECRET]:
         path.unlink()
         os.mkfifo(path)
     assert check().stdout == first.stdout

@@ -23,7 +23,7 @@ from preflight.checking.checker import Checker
 from preflight.checking.discovery import Named
 from preflight.checking.engine import Report
 from preflight.loaders.document import Document
-from preflight.run.settings import Settings
+from preflight.run.project_settings import Settings
 from preflight.source import budget
 from preflight.source.budget import Exceeded, keep_watch, watched
 from preflight.source.spelling import nearest
@@ -132,7 +132,7 @@ def test_configs_that_are_merged_again_and_again(tmp_path: Path, name: str, quic
     """Found in a composition that takes no config twice into memory, but its values a thousand times."""
     from preflight.loaders.composition.hydra import composed
     from preflight.loaders.yaml import load_yaml
-    from preflight.source.text import Source
+    from preflight.source.source_file import Source
 
     values = "".join(f"k{i}: {i}\n" for i in range(10_000))
     texts = {"main": "defaults:\n" + "  - big\n" * 1_000, "big": values}

@@ -14,11 +14,11 @@ from preflight.checking.engine import Report
 from preflight.checking.workspace import Workspace
 from preflight.gate.submission import Submission
 from preflight.gate.verdict import Policies, judge
-from preflight.program.checkout.around import Checkouts
-from preflight.program.checkout.packages import MAX_BYTES, MOST_BESIDE, Files
+from preflight.program.checkout.enclosing_checkout import Checkouts
+from preflight.program.checkout.framework_discovery import MAX_BYTES, MOST_BESIDE, Files
 from preflight.report import text
-from preflight.report.terminal import Look
-from preflight.source.text import Source
+from preflight.report.terminal_style import Look
+from preflight.source.source_file import Source
 
 pytestmark = pytest.mark.usefixtures("quick")
 INFO = "MAJOR = 0\nMINOR = 14\nPATCH = 0\n"

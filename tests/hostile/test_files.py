@@ -14,7 +14,7 @@ from preflight.api import installed
 from preflight.gate.submission import Submission
 from preflight.gate.verdict import Policies, judge
 from preflight.loaders import load
-from preflight.source.text import InputError, Source
+from preflight.source.source_file import InputError, Source
 
 pytestmark = pytest.mark.usefixtures("quick")
 

@@ -14,9 +14,9 @@ from bounded import COMMAND, GRAPH
 from clock import FOREVER
 
 from preflight.checking.changes import _new_lines
-from preflight.source import repository
-from preflight.source.repository import Repository, TooLong, TooMuch, run_bounded
-from preflight.source.text import InputError
+from preflight.source import git_objects
+from preflight.source.git_objects import Repository, TooLong, TooMuch, run_bounded
+from preflight.source.source_file import InputError
 
 resource = pytest.importorskip("resource", reason="needs limits of processes")
 pytestmark = [
@@ -107,7 +107,7 @@ def test_a_pipe_that_nothing_foresees(project: Path, monkeypatch: pytest.MonkeyP
     loose = project / ".git" / "objects" / tree[:2] / tree[2:]
     loose.unlink()
     os.mkfifo(loose)
-    monkeypatch.setattr(repository, "SECONDS", 0.5)
+    monkeypatch.setattr(git_objects, "SECONDS", 0.5)
     repo = Repository(project)
     with pytest.raises(InputError, match=r"^git ls-tree does not finish within") as caught:
         repo.tree(git(project, "rev-parse", "HEAD"), [])

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from preflight.source import writing
-from preflight.source.text import InputError, Source
+from preflight.source.source_file import InputError, Source
 
 OLD = "use_parallel: True\nparallel_config:\n  data_parallel: 4 # dp\n  model_parallel: 8\n"
 NEW = OLD.replace("4", "2")
@@ -40,7 +40,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from preflight.source import writing
-from preflight.source.text import Source
+from preflight.source.source_file import Source
 step, when, path = sys.argv[1], sys.argv[2], Path(sys.argv[3])
 real = getattr(os, step)
 def stop(*given, **named):

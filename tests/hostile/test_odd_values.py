@@ -10,7 +10,7 @@ from odd import CONFIGS, odd
 import preflight
 from preflight.checking.engine import Policy
 from preflight.plugins.manager import load
-from preflight.source.text import InputError
+from preflight.source.source_file import InputError
 
 
 @pytest.mark.slow

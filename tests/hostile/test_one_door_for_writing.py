@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from preflight.source.text import InputError
+from preflight.source.source_file import InputError
 from preflight.source.writing import create_file, open_to_append, write_file
 
 pytestmark = pytest.mark.slow

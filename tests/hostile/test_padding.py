@@ -10,8 +10,8 @@ from preflight.api import check_text
 from preflight.checking.engine import Report
 from preflight.loaders import load
 from preflight.loaders.bounds import MAX_PADDED, MAX_SCRIPT
-from preflight.loaders.shell.syntax import without_padding
-from preflight.source.text import InputError, Source
+from preflight.loaders.shell.syntax_tree import without_padding
+from preflight.source.source_file import InputError, Source
 
 pytestmark = pytest.mark.slow
 

@@ -20,10 +20,10 @@ from preflight.loaders.shell.expansion_forms import transform
 from preflight.loaders.shell.expr_command import match as expr_match
 from preflight.logs.signatures import SIGNATURES
 from preflight.logs.stages import STAGES
-from preflight.program import locate
-from preflight.program.checkout import callers
-from preflight.program.checkout.packages import LAYOUTS
-from preflight.run.models import vocabularies
+from preflight.program import launched_source
+from preflight.program.checkout import config_consumers
+from preflight.program.checkout.framework_discovery import LAYOUTS
+from preflight.run.published_models import vocabularies
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs an alarm of processor time")
 LENGTH = 4_000
@@ -34,38 +34,38 @@ SCREEN, WORST = 200, 6
 GIVE_UP = 0.5
 
 GUARDED: dict[str, Callable[[str], str]] = {
-    "preflight/loaders/shell/syntax.py": lambda text: text[: text.rfind("))") + 2],
+    "preflight/loaders/shell/syntax_tree.py": lambda text: text[: text.rfind("))") + 2],
     "preflight/dialects/megatron/pipeline.py": lambda text: text[: text.rfind(")") + 1],
     "rules/mindformers/init_rules.py": lambda text: text[:256],
 }
 """Limits that the callers of a pattern apply first."""
 RUN_TIME = {
-    "preflight/program/checkout/callers.py": [front_end.version[1] for front_end in callers.LAYOUTS],
-    "preflight/program/checkout/installed_releases.py": [r"(name)-(\d+\.\d+\.\d+)[^/]*\.dist-info"],
-    "preflight/program/checkout/package.py": [*(layout.calls for layout in LAYOUTS), r"\bargs\.name\b"],
-    "preflight/program/checkout/packages.py": [layout.version[1] for layout in LAYOUTS],
-    "preflight/dialects/megatron/sizes.py": [pattern for pattern, _ in vocabularies()],
-    "preflight/dialects/mindformers/operators.py": [r"(^|\.)name(\.|$)", r"(^|(?<=\.))name(?=\.|$)"],
+    "preflight/program/checkout/config_consumers.py": [front_end.version[1] for front_end in config_consumers.LAYOUTS],
+    "preflight/program/checkout/framework_requirements.py": [r"(name)-(\d+\.\d+\.\d+)[^/]*\.dist-info"],
+    "preflight/program/checkout/framework_package.py": [*(layout.calls for layout in LAYOUTS), r"\bargs\.name\b"],
+    "preflight/program/checkout/framework_discovery.py": [layout.version[1] for layout in LAYOUTS],
+    "preflight/dialects/megatron/network_sizes.py": [pattern for pattern, _ in vocabularies()],
+    "preflight/dialects/mindformers/recompute_patterns.py": [r"(^|\.)name(\.|$)", r"(^|(?<=\.))name(?=\.|$)"],
     "preflight/checking/workspace.py": [r"(?<![\w-])name(?!\w)"],
     "preflight/program/checkout/class_arguments.py": [r"(?m)^class name\b"],
     "preflight/program/mindformers.py": [r"(?m)^[ \t]*(?:class|def)[ \t]+name\b"],
-    "preflight/program/locate.py": [form.pattern for form in locate._FORMS],
+    "preflight/program/launched_source.py": [form.pattern for form in launched_source._FORMS],
     "preflight/lint/value_kinds.py": [],
     "preflight/loaders/yaml_scalars.py": [],
     "preflight/loaders/shell/expr_command.py": [],
-    "preflight/loaders/shell/syntax.py": ["\n\t*word(?=\n|\\Z)"],
+    "preflight/loaders/shell/syntax_tree.py": ["\n\t*word(?=\n|\\Z)"],
     "preflight/loaders/shell/launch_faults.py": [
         *[r"(?<=\n)([ \t]+)word[ \t]*(?=\n|\Z)|(?<=\n)word[ \t]+(?=\n|\Z)"],
         *[r"(?m)^[ \t]*name[ \t]+="],
     ],
-    "preflight/loaders/shell/slips.py": [
+    "preflight/loaders/shell/silent_mistakes.py": [
         r"\$\{name:?[-+=?]|-v name\b|\b(?:read|for|local|export|declare)\b[^\n]{0,400}\bname\b",
         r"(?<![\w$-])name(?:\[[^]\n]*\])?\+?=(?!=)"
         r"|\b(?:printf -v|mapfile|readarray|getopts)\b[^\n]{0,400}\bname\b",
     ],
     "preflight/logs/signatures.py": ["|".join(f"(?:{one.pattern})" for one in SIGNATURES)],
     "preflight/logs/stages.py": [text for stage in STAGES for text in (stage.places, stage.kinds)],
-    "preflight/lint/defects.py": sorted(
+    "preflight/lint/defect_rules.py": sorted(
         {
             row["source"][part]
             for file in sorted((ROOT / "schemas").glob("*/defects.json"))
@@ -76,8 +76,8 @@ RUN_TIME = {
     ),
     "preflight/loaders/shell/expansion_forms.py": [],
     "preflight/loaders/shell/faults.py": [r"(.?)\$\{name\[[@*]\]\}", r"\$\{?name\b"],
-    "preflight/run/models.py": [r"(?<!\d)7[^a-z0-9]?5b"],
-    "preflight/run/settings.py": [r"(?m)^[ \t]*\[*[\w.\-\"']*\bkey[\"']?[ \t]*[=.\]]"],
+    "preflight/run/published_models.py": [r"(?<!\d)7[^a-z0-9]?5b"],
+    "preflight/run/project_settings.py": [r"(?m)^[ \t]*\[*[\w.\-\"']*\bkey[\"']?[ \t]*[=.\]]"],
     "rules/mindformers/pynative_layers.py": [],
 }
 """The patterns of calls with text created at run time, with a typical name in them. Those without any are of a library,

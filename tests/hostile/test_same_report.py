@@ -16,7 +16,7 @@ from preflight.loaders import load
 from preflight.plugins.manager import Plugins
 from preflight.report import concise, json
 from preflight.run.request import Request
-from preflight.source.text import Source
+from preflight.source.source_file import Source
 
 pytestmark = pytest.mark.slow
 

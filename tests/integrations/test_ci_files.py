@@ -14,7 +14,7 @@ import pytest
 import preflight
 from preflight.plugins.manager import load
 from preflight.report import documentation_urls
-from preflight.report.page import documented, section_url
+from preflight.report.rule_pages import documented, section_url
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.integration

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from preflight.checking.workspace import Workspace
-from preflight.fix import apply
-from preflight.fix.attempts import Attempts
-from preflight.layouts.suggest import suggest
+from preflight.fix import edited_texts
+from preflight.fix.trial_edits import Attempts
+from preflight.layouts.layout_fixes import suggest
 from preflight.plugins.manager import load
 from preflight.run.request import Request
 from preflight.source.finding import Edit, Severity
-from preflight.source.text import Source
+from preflight.source.source_file import Source
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SCRIPT = EXAMPLES / "megatron" / "train_8b.sh"
@@ -51,8 +51,8 @@ def test_a_launch_that_is_retyped_reads_as_its_edited_text(name: str) -> None:
 
 def test_only_what_is_offered_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
     proofs = []
-    real = apply.prove
-    monkeypatch.setattr(apply, "prove", lambda *words: proofs.append(words) or real(*words))
+    real = edited_texts.prove
+    monkeypatch.setattr(edited_texts, "prove", lambda *words: proofs.append(words) or real(*words))
     workspace = Workspace([Source(SCRIPT.read_text(encoding="utf-8"), "train.sh")], load(), Request(12))
     report = suggest(workspace, workspace.check())
     offered = {fix.edits for f in report.findings if f.layout for fix in (f.fix, *f.alternatives) if fix is not None}

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from memory_plans import make
 
-from preflight.layouts.fit import required
-from preflight.layouts.grid import Space, grid, sizes
-from preflight.layouts.step_time import step_time
+from preflight.layouts.candidate_memory import required
+from preflight.layouts.candidate_step_time import step_time
+from preflight.layouts.candidates import Space, grid, sizes
 from preflight.memory.estimate import stage
-from preflight.memory.shape import shape
+from preflight.memory.inputs_from_plan import shape
 from preflight.run.cluster import Cluster, Device
 
 DEVICE = Device("test", 80e9, 79e9, 300e12, 300e9, 25e9)

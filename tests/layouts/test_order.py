@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from preflight.layouts.result import ALIKE, PRICE, ROOM, Found, in_classes, price
-from preflight.run.plan import Sizes
+from preflight.run.training_plan import Sizes
 
 BUDGET = 80.0
 

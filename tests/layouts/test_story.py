@@ -14,14 +14,14 @@ import pytest
 import preflight
 from preflight.api import installed
 from preflight.checking.workspace import Workspace
-from preflight.fix.attempts import Attempts
-from preflight.layouts.fit import fewest, seconds
+from preflight.fix.trial_edits import Attempts
+from preflight.layouts.candidate_memory import fewest, seconds
 from preflight.layouts.result import Result
 from preflight.layouts.search import search
-from preflight.layouts.space import Limits
-from preflight.memory.shape import Shape, shape
+from preflight.layouts.search_inputs import Limits
+from preflight.memory.inputs_from_plan import Shape, shape
 from preflight.run.request import Request, Target
-from preflight.source.text import Source
+from preflight.source.source_file import Source
 
 BASE = """
 seed: 0

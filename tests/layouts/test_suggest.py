@@ -9,7 +9,7 @@ import pytest
 from preflight.api import installed
 from preflight.checking.workspace import Workspace
 from preflight.fix.fixer import fix
-from preflight.layouts.suggest import suggest
+from preflight.layouts.layout_fixes import suggest
 from preflight.loaders.command import load_command
 from preflight.run.request import Request, Target
 from preflight.source.finding import Severity

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from preflight.layouts.multi_file_search import sweep
 from preflight.layouts.result import Result
-from preflight.layouts.space import Limits
-from preflight.layouts.sweep import sweep
+from preflight.layouts.search_inputs import Limits
 
 LAUNCH = (
     "torchrun --nproc-per-node {devices} pretrain_gpt.py --num-layers {layers} --hidden-size 1024 "

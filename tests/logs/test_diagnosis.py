@@ -17,9 +17,9 @@ from jsonschema import Draft202012Validator
 from preflight.logs.diagnosis import Diagnosis, diagnosed
 from preflight.logs.failures import Failures
 from preflight.logs.prefixes import seconds, taken_apart
-from preflight.logs.stream import lines_of_interest
-from preflight.report.dump import dumped
-from preflight.report.why import why_dict
+from preflight.logs.relevant_lines import lines_of_interest
+from preflight.report.failure_diagnosis import why_dict
+from preflight.report.json_encoding import dumped
 
 sys.path.insert(0, str(Path(__file__).parent))
 from died_runs import died, shuffled

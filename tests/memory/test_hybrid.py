@@ -7,8 +7,8 @@ from memory_plans import make
 
 import preflight
 from preflight.memory import estimate
+from preflight.memory.inputs_from_plan import Missing, shape
 from preflight.memory.parameters import model
-from preflight.memory.shape import Missing, shape
 from preflight.run.cluster import Cluster
 
 PATTERN = "M-M-M-M*-M-M-M-M*-M-M-M-M*-M-M-M-M*-M-M-M-M-"

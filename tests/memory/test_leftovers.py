@@ -6,10 +6,10 @@ import pytest
 from memory_plans import make
 
 import preflight
-from preflight.memory import activations, flops, parameters, peak, states
+from preflight.memory import activations, flops, parameters, peak, static_memory
 from preflight.memory.estimate import stage
+from preflight.memory.inputs_from_plan import shape
 from preflight.memory.peak import recomputed
-from preflight.memory.shape import shape
 from preflight.run.cluster import Cluster, Device
 
 CLUSTER = Cluster(device=Device("test", 80e9, 79e9))
@@ -54,8 +54,8 @@ def test_parts_that_another_rank_feeds_keep_their_last_input_and_its_gradient():
     whole = sum(term.high for term in last.terms if term.kind == "steady")
     assert last.steady - whole == 2 * 4 * 4096 * 4096
     assert first.steady - sum(term.high for term in first.terms if term.kind == "steady") == 4 * 4096 * 4096
-    assert states.last_inputs(shape(make()), 0) == 0
-    assert states.last_inputs(shape(make(**PIPELINE, model__kernels="mindspore")), 1) == 0
+    assert static_memory.last_inputs(shape(make()), 0) == 0
+    assert static_memory.last_inputs(shape(make(**PIPELINE, model__kernels="mindspore")), 1) == 0
 
 
 def test_last_inputs_are_in_flight_at_the_peak():
@@ -89,7 +89,7 @@ BLOCKS = {**OWN, "precision__fp8": "mxfp8"}
 def test_copies_of_weights_in_eight_bits(changes, architecture, least, most):
     s = shape(make(**changes), architecture)
     n = stage(s, 0, CLUSTER).parameters - 2 * 32000 * 4096
-    assert states.caches(s, parameters.stage(s, 0)) == (least * n, most * n)
+    assert static_memory.caches(s, parameters.stage(s, 0)) == (least * n, most * n)
 
 
 def test_tables_keep_their_precision_where_weights_have_eight_bits():

@@ -12,9 +12,9 @@ from preflight.checking.checker import Checker
 from preflight.memory import estimate
 from preflight.plugins.manager import load
 from preflight.run.cluster import Cluster, Device
-from preflight.run.settings_search import load as load_settings
+from preflight.run.settings_files import load as load_settings
 from preflight.run.value import derived
-from preflight.source.text import InputError, Source
+from preflight.source.source_file import InputError, Source
 
 GIB = 2**30
 ARGS = (

@@ -11,7 +11,7 @@ import pytest
 from memory_plans import make
 
 from preflight.memory.estimate import with_published
-from preflight.run.models import published
+from preflight.run.published_models import published
 from preflight.run.value import Origin, derived, unknown
 
 ROWS = json.loads((Path(__file__).parents[2] / "schemas" / "models.json").read_text(encoding="utf-8"))["models"]

@@ -12,7 +12,7 @@ from memory_plans import make
 
 from preflight.memory import estimate
 from preflight.memory.estimate import stage
-from preflight.memory.shape import shape
+from preflight.memory.inputs_from_plan import shape
 from preflight.run.cluster import Cluster, Device
 from preflight.run.value import assumed, unknown
 

@@ -8,8 +8,8 @@ from memory_plans import make
 import preflight
 from preflight.memory import parameters
 from preflight.memory.estimate import stage
+from preflight.memory.inputs_from_plan import shape
 from preflight.memory.peak import kept_layers
-from preflight.memory.shape import shape
 from preflight.run.cluster import Cluster, Device
 
 CLUSTER = Cluster(device=Device("test", 80e9, 79e9))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from memory_plans import make
 
 from preflight.memory import estimate
-from preflight.memory.shape import Missing, shape
+from preflight.memory.inputs_from_plan import Missing, shape
 from preflight.run.cluster import Cluster, Device
 
 CLUSTERS = (

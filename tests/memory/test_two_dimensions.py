@@ -8,7 +8,7 @@ from memory_plans import make
 
 from preflight.memory import activations, parameters, peak
 from preflight.memory.estimate import stage
-from preflight.memory.shape import Missing, shape
+from preflight.memory.inputs_from_plan import Missing, shape
 from preflight.run.cluster import Cluster, Device
 
 CLUSTER = Cluster(device=Device("test", 80e9, 79e9))

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from preflight.memory import activations, flops, parameters, states
+from preflight.memory import activations, flops, parameters, static_memory
 from preflight.memory.estimate import cache
+from preflight.memory.inputs_from_plan import shape
 from preflight.memory.parameters import Parameters
-from preflight.memory.shape import shape
 
 GB = 1e9
 
 
 def steady(plan, phi, **changes):
     s = shape(plan(**changes))
-    return sum(term.high for term in states.steady_terms(s, Parameters(phi, 0, 0, 0))) / GB
+    return sum(term.high for term in static_memory.steady_terms(s, Parameters(phi, 0, 0, 0))) / GB
 
 
 def test_llama2_7b_has_its_published_number_of_parameters(plan):
@@ -143,7 +143,7 @@ def test_zero_1_on_eight_devices(plan):
 def test_bytes_of_optimizers(plan, name, expected):
     """K of the ZeRO formula: master copy 4 and the moments."""
     s = shape(plan(optimizer__name=name))
-    assert s.master_bytes + states.states_per_parameter(s) == expected
+    assert s.master_bytes + static_memory.states_per_parameter(s) == expected
 
 
 def test_interleaving_keeps_its_published_share_more(plan):

@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 from trainer import write_tree
 
-from preflight.program import kept_programs, sources
-from preflight.program.checkout import site_at
-from preflight.program.checkout.sites import sites
-from preflight.program.facts import Facts
+from preflight.program import program_cache, sources
+from preflight.program.checkout import statement_at_line
+from preflight.program.checkout.guarded_statements import sites
 from preflight.program.interpreter import Interpreter
 from preflight.program.judge import Session, in_thread
+from preflight.program.machine_facts import Facts
 from preflight.program.sources import Sources
 from preflight.program.verdict import Budget, Machine, Program, Verdict
-from preflight.source import cache
+from preflight.source import cache_folder
 
 VALIDATE = """
     from megatron.training.limits import Kind, LIMIT, check
@@ -100,7 +100,7 @@ class Call:
 
 @pytest.fixture
 def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
-    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.setenv(cache_folder.VARIABLE, str(tmp_path / "cache"))
     files = {"megatron/training/limits.py": LIMITS}
     return Call(write_tree(tmp_path / "tree", VALIDATE, parser=PARSER, files=files))
 
@@ -233,7 +233,7 @@ def test_a_module_notes_again_what_is_unknown_of_it(call: Call) -> None:
 
 
 def test_a_script_that_looks_at_the_command_is_read_for_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.setenv(cache_folder.VARIABLE, str(tmp_path / "cache"))
     entry = """
         import sys
         from megatron.training import pretrain
@@ -286,10 +286,10 @@ if X:
     def four():
         assert False
 '''
-    every = sites("a.py", text, site_at.NO_CALLS)
+    every = sites("a.py", text, statement_at_line.NO_CALLS)
     for line in range(1, text.count("\n") + 2):
         whole = next((one for one in every if one.line <= line <= one.end), None)
-        alone = site_at.site_at("a.py", text, line)
+        alone = statement_at_line.site_at("a.py", text, line)
         assert (alone and (alone.line, alone.hash)) == (whole and (whole.line, whole.hash))
 
 
@@ -304,11 +304,11 @@ def test_reading_makes_only_what_is_listed(tmp_path: Path) -> None:
     run = Interpreter(Sources((str(tmp_path),), Budget()), Facts(Machine(), {}, 8), Budget())
     for data in (pickle.dumps(Ends()), pickle.dumps(Path("x")), pickle.dumps(subprocess.Popen)):
         with pytest.raises(KeyError):
-            kept_programs.read(run, data)
+            program_cache.read(run, data)
 
 
 @pytest.mark.parametrize("value", [[].append, iter([1]), (one for one in ()), Path("x"), lambda: 1, os])
 def test_what_has_no_form_is_not_kept(value: object, tmp_path: Path) -> None:
     run = Interpreter(Sources((str(tmp_path),), Budget()), Facts(Machine(), {}, 8), Budget())
-    with pytest.raises(kept_programs.NotKept):
-        kept_programs.written(run, {"value": value}, lambda function: None)
+    with pytest.raises(program_cache.NotKept):
+        program_cache.written(run, {"value": value}, lambda function: None)

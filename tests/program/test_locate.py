@@ -9,8 +9,8 @@ from checkouts import INFO, PARSER, SIZES, write
 
 import preflight
 from preflight.loaders import load
-from preflight.program.locate import Located, locate
-from preflight.source.text import Source
+from preflight.program.launched_source import Located, locate
+from preflight.source.source_file import Source
 
 TREE = {"megatron/core/package_info.py": INFO, "megatron/training/arguments.py": PARSER, "pretrain_gpt.py": ""}
 

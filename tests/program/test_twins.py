@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from trainer import judged, write_tree
 
-from preflight.program import statements, twins
-from preflight.program.facts import Facts
+from preflight.program import native_equivalents, statements
 from preflight.program.interpreter import Interpreter
 from preflight.program.ir import compile_source
+from preflight.program.machine_facts import Facts
 from preflight.program.sources import Sources
 from preflight.program.values import MISSING, Function, Module, Scope, Unknown
 from preflight.program.verdict import Budget, Machine
@@ -36,7 +36,7 @@ def function(text: str, folder: Path) -> tuple[Interpreter, Function]:
 @pytest.mark.parametrize(("given", "groups"), GROUPS)
 def test_ranks_of_groups(given: tuple[int, list[int], list[bool]], groups: list[list[int]], tmp_path: Path) -> None:
     run, named = function(f"def {GRID}(world_size, parallel_size, mask): pass", tmp_path)
-    (twin,) = twins.TWINS[GRID].values()
+    (twin,) = native_equivalents.TWINS[GRID].values()
     assert twin(run, named, list(given), {}) == groups
 
 
@@ -53,7 +53,7 @@ def test_ranks_of_groups(given: tuple[int, list[int], list[bool]], groups: list[
 )
 def test_odd_sizes_are_walked(given: tuple[int, list[int], list[bool]], tmp_path: Path) -> None:
     run, named = function(f"def {GRID}(world_size, parallel_size, mask): pass", tmp_path)
-    (twin,) = twins.TWINS[GRID].values()
+    (twin,) = native_equivalents.TWINS[GRID].values()
     assert twin(run, named, list(given), {}) is MISSING
 
 
@@ -76,7 +76,7 @@ def test_groups_of_unknown_sizes_are_unknown(
     given: tuple[Any, ...], facts: set[str], gaps: set[str], tmp_path: Path
 ) -> None:
     run, named = function(f"def {GRID}(world_size, parallel_size, mask): pass", tmp_path)
-    (twin,) = twins.TWINS[GRID].values()
+    (twin,) = native_equivalents.TWINS[GRID].values()
     found = twin(run, named, list(given), {})
     assert isinstance(found, Unknown) and (found.facts, found.gaps, found.computed) == (facts, gaps, True)
 
@@ -95,7 +95,7 @@ def test_groups_of_unknown_sizes_are_unknown(
 )
 def test_what_is_no_grid_is_walked(given: tuple[Any, ...], tmp_path: Path) -> None:
     run, named = function(f"def {GRID}(world_size, parallel_size, mask): pass", tmp_path)
-    (twin,) = twins.TWINS[GRID].values()
+    (twin,) = native_equivalents.TWINS[GRID].values()
     assert twin(run, named, list(given), {}) is MISSING
 
 
@@ -103,7 +103,7 @@ def test_sizes_that_a_path_changed_are_walked(tmp_path: Path) -> None:
     run, named = function(f"def {GRID}(world_size, parallel_size, mask): pass", tmp_path)
     sizes = [2, 4]
     run.blur(sizes, WORLD_SIZE)
-    (twin,) = twins.TWINS[GRID].values()
+    (twin,) = native_equivalents.TWINS[GRID].values()
     assert twin(run, named, [8, sizes, [True, False]], {}) is MISSING
 
 
@@ -132,7 +132,8 @@ def test_lines_and_documentation_are_no_part_of_a_text() -> None:
         '\n\ndef f(a: int, b: int = 1) -> int:\n    """What."""\n\n    return [a + b for a in b]\n'
     )
     other = compile_source("def f(a, b=2):\n    return [a + b for a in b]\n")[0]
-    texts = [twins.text_of(node, twins.body_of(node[5])) for node in (bare, documented[0], other)]
+    nodes = (bare, documented[0], other)
+    texts = [native_equivalents.text_of(node, native_equivalents.body_of(node[5])) for node in nodes]
     assert texts[0] == texts[1] != texts[2]
 
 
@@ -141,7 +142,7 @@ def test_bytes_of_a_text_are_no_part_of_its_form() -> None:
         f"def f(a):\n    def g():\n        return b'{one}'\n    return {{b'{one}': g}}\n" for one in ("", "x", "z")
     ]
     forms = [compile_source(text)[0] for text in texts]
-    assert len({twins.text_of(form, twins.body_of(form[5])) for form in forms}) == 3
+    assert len({native_equivalents.text_of(form, native_equivalents.body_of(form[5])) for form in forms}) == 3
 
 
 SIZES = """
@@ -205,7 +206,7 @@ def test_a_loop_that_copies_arguments_gives_what_walking_it_gives(
 ) -> None:
     copied, text = LOOPS[name]
     root = write_tree(tmp_path, text, head=SIZES)
-    known, taken = twins.copies_fields, []
+    known, taken = native_equivalents.copies_fields, []
 
     def noted(*given: Any) -> bool:
         taken.append(known(*given))

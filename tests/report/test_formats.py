@@ -12,9 +12,9 @@ import pytest
 from preflight.checking.engine import check_documents
 from preflight.loaders import load
 from preflight.report import documentation_urls, github, gitlab, html, junit, markdown, sarif
-from preflight.report.terminal import Look
+from preflight.report.terminal_style import Look
 from preflight.run.request import Request
-from preflight.source.text import Source
+from preflight.source.source_file import Source
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 TEXT = "toy: true\ndata: 4 # ranks | <b>\ntensor: 8\n"
@@ -146,7 +146,7 @@ def test_html_has_the_verdict_as_its_title_and_each_run_as_show_has_it(monkeypat
 
 
 def test_html_of_many_runs_stays_small(make):
-    from preflight.checking.merging import merge
+    from preflight.checking.merged_reports import merge
 
     one = html.render(make(TEXT))
     many = html.render(merge([make(TEXT)] * 500))

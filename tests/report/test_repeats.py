@@ -9,8 +9,8 @@ import pytest
 from harness import Cli
 from toy import BAD, LOUD
 
-from preflight.report.totals import skipped_checks
-from preflight.source.word import Needed
+from preflight.report.text_summary import skipped_checks
+from preflight.source.words_and_unknowns import Needed
 
 SCRIPT = """\
 DATA="your data path"

@@ -16,12 +16,12 @@ from house import each
 import preflight
 from preflight.cli.explain import explain
 from preflight.lint.expressions import Expression, Handle, Handles, all_of, any_of
-from preflight.lint.page import Spelled, refusal
-from preflight.lsp import hover
+from preflight.lint.rule_page import Spelled, refusal
+from preflight.lsp import hover_and_links
 from preflight.lsp.diagnostics import diagnostic
 from preflight.plugins.manager import load
 from preflight.report import documentation_urls, html, sarif
-from preflight.report.page import (
+from preflight.report.rule_pages import (
     anchor,
     documented,
     page_path,
@@ -149,7 +149,7 @@ def test_explain_reports_and_editors_name_the_same_section(
     said = Message()
     said["Project-URL"] = "Documentation, https://preflight.example.com"
     monkeypatch.setattr(documentation_urls, "metadata", lambda name: said)
-    hover.address.cache_clear()
+    hover_and_links.address.cache_clear()
     (tmp_path / "run.yaml").write_text(
         "use_parallel: True\nparallel: {parallel_mode: 1}\nparallel_config: {data_parallel: 2, model_parallel: 8}\n",
         encoding="utf-8",
@@ -164,4 +164,4 @@ def test_explain_reports_and_editors_name_the_same_section(
     buffer = SimpleNamespace(source=SimpleNamespace(name="run.yaml"))
     described = diagnostic(report.findings[0], buffer).code_description  # type: ignore[arg-type]
     assert described is not None and described.href == place
-    hover.address.cache_clear()
+    hover_and_links.address.cache_clear()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from idioms import IDIOMS
 
 from preflight.loaders.shell import load_script
-from preflight.source.text import InputError, Source
+from preflight.source.source_file import InputError, Source
 
 PARTS = [
     "torchrun ",

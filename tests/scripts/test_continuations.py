@@ -7,7 +7,7 @@ import pytest
 import preflight
 from preflight.loaders.document import Launch
 from preflight.loaders.shell import load_script
-from preflight.source.text import Source
+from preflight.source.source_file import Source
 
 SIZES = "--num-layers 8 --hidden-size 512 --num-attention-heads 8 --seq-length 64 --max-position-embeddings 64"
 GROUPS = f'SIZES="{SIZES}"\nTRAIN=(--micro-batch-size 1 --train-iters 10 --lr 1e-4)\n'

@@ -10,7 +10,7 @@ from preflight.loaders.document import Document
 from preflight.loaders.shell import load_script
 from preflight.loaders.shell_edit import splices
 from preflight.source.finding import Edit
-from preflight.source.text import CannotEdit, Source, splice
+from preflight.source.source_file import CannotEdit, Source, splice
 
 SCRIPT = """#!/bin/bash
 TP=2

@@ -16,7 +16,7 @@ from preflight.loaders.shell import load_script
 from preflight.loaders.shell_edit import splices
 from preflight.plugins.manager import load
 from preflight.source.finding import Edit
-from preflight.source.text import CannotEdit, Source, splice
+from preflight.source.source_file import CannotEdit, Source, splice
 
 pytestmark = pytest.mark.slow
 

@@ -9,7 +9,7 @@ import pytest
 from preflight.loaders.command import load_command
 from preflight.loaders.document import Launch
 from preflight.loaders.shell import load_script
-from preflight.source.text import Source
+from preflight.source.source_file import Source
 
 # fmt: off
 COMMANDS = {

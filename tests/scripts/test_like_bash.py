@@ -11,7 +11,7 @@ from recorder import commands
 
 from preflight.loaders.document import Document
 from preflight.loaders.shell import load_script
-from preflight.source.text import Source
+from preflight.source.source_file import Source
 
 
 def resolved(documents: tuple[Document, ...]) -> list[list[str | None]]:

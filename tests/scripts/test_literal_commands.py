@@ -6,7 +6,7 @@ import pytest
 
 from preflight.loaders import load
 from preflight.loaders.document import Launch
-from preflight.source.text import Source
+from preflight.source.source_file import Source
 
 # fmt: off
 PROGRAMS = {

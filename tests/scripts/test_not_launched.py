@@ -3,7 +3,7 @@
 import pytest
 
 from preflight.loaders.shell import load_script
-from preflight.source.text import Source
+from preflight.source.source_file import Source
 
 CASE = """SIZE={}
 case "$SIZE" in

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 import preflight
 from preflight.loaders.shell import load_script
-from preflight.loaders.shell.refusal import EARLY, SYNTAX, refusal
-from preflight.source.text import Source
+from preflight.loaders.shell.syntax_errors import EARLY, SYNTAX, refusal
+from preflight.source.source_file import Source
 
 SIZES = (
     "--num-layers 8 --hidden-size 512 --num-attention-heads 8 --seq-length 64 --max-position-embeddings 64 "

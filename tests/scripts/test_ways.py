@@ -7,7 +7,7 @@ from clock import takes_at_most
 
 from preflight.loaders.document import Launch
 from preflight.loaders.shell import load_script
-from preflight.source.text import Source
+from preflight.source.source_file import Source
 
 
 def launches(text: str) -> list[Launch]:

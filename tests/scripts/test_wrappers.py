@@ -9,7 +9,7 @@ import pytest
 from preflight.loaders.command import load_commands
 from preflight.loaders.document import Launch
 from preflight.loaders.shell import load_script
-from preflight.source.text import Source
+from preflight.source.source_file import Source
 
 OPTIONS = "--num-layers 2 --lr 1"
 LAUNCH = f"torchrun --nproc_per_node 8 pretrain_gpt.py {OPTIONS}"

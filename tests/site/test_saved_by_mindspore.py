@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from preflight.job import NamedPath
-from preflight.site.apart import Eyes
-from preflight.site.mindformers_paths import read_weights
+from preflight.site.file_sandbox import Eyes
+from preflight.site.mindformers_files import read_weights
 
 ARCHIVE = Path(__file__).parent / "mindspore.tar.xz"
 SOUND = {

@@ -8,7 +8,7 @@ import pytest
 
 from preflight import schemas
 from preflight.run.cluster import devices
-from preflight.steptime.ranges import DENSE, LATENT, era_ends, era_factor, eras
+from preflight.steptime.error_ranges import DENSE, LATENT, era_ends, era_factor, eras
 
 SCRIPT = (
     "torchrun --nnodes 32 --nproc_per_node 4 pretrain_gpt.py --num-layers 80 --hidden-size 8192"

@@ -8,7 +8,7 @@ import pytest
 from test_step_time import EXPERTS, step
 
 from preflight import schemas
-from preflight.steptime.ranges import MEASURED, NETWORK, STATED, causes, measured_range
+from preflight.steptime.error_ranges import MEASURED, NETWORK, STATED, causes, measured_range
 
 
 def test_the_file_says_how_it_is_made_and_every_range_holds_its_estimate():

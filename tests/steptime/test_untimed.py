@@ -12,8 +12,8 @@ from test_step_time import SMALL, step
 
 import preflight
 from preflight import schemas
-from preflight.dialects.megatron.planning import UNTIMED
-from preflight.steptime.ranges import FACTORS, untimed
+from preflight.dialects.megatron.run_plan import UNTIMED
+from preflight.steptime.error_ranges import FACTORS, untimed
 
 UPSTREAM = Path(os.environ.get("PREFLIGHT_UPSTREAM", "/nowhere")) / "NVIDIA+Megatron-LM" / "repo"
 DIALECT = Path(__file__).parents[2] / "preflight" / "dialects" / "megatron"

@@ -9,8 +9,8 @@ import pytest
 
 import preflight
 from preflight import schemas
-from preflight.dialects.mindformers.plan import FUSED, UNTIMED
-from preflight.steptime.ranges import FACTORS
+from preflight.dialects.mindformers.graph_plan import FUSED, UNTIMED
+from preflight.steptime.error_ranges import FACTORS
 
 DIALECT = Path(preflight.__file__).parent / "dialects" / "mindformers"
 READ = (

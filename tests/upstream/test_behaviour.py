@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import upstream.behaviour
-from preflight.program.checkout.sites import sites
+from preflight.program.checkout.guarded_statements import sites
 from upstream.behaviour import Behaviour, behaviour
 from upstream.examples import Example, Run, examples
 from upstream.frameworks import MEGATRON, Framework, Release

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from preflight.program.checkout.sites import parts, plain
+from preflight.program.checkout.guarded_statements import parts, plain
 
 
 def read(text: str, holds: bool = True) -> frozenset[str]:

@@ -6,7 +6,7 @@ import json
 import re
 from pathlib import Path
 
-from preflight.program.checkout.sites import sites
+from preflight.program.checkout.guarded_statements import sites
 from upstream.diff import check_lines, option_lines, owners_of
 from upstream.follow import followed
 

@@ -6,7 +6,7 @@ import re
 from types import SimpleNamespace
 from typing import Any
 
-from preflight.program.checkout.sites import sites
+from preflight.program.checkout.guarded_statements import sites
 from upstream.documents import spans
 from upstream.evidence import Evidence, carried, held, mapped, only_wider
 from upstream.follow import Line, followed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from preflight.program.checkout.sites import sites
+from preflight.program.checkout.guarded_statements import sites
 from upstream.follow import Line, followed
 
 NO_CALLS = re.compile(r"^$")

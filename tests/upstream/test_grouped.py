@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from preflight.program.checkout.sites import Site
+from preflight.program.checkout.guarded_statements import Site
 from upstream.follow import Line
 from upstream.grouped import grouped
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import upstream.behaviour
-from preflight.lint.evidence import Evidence
+from preflight.lint.upstream_evidence import Evidence
 from upstream.behaviour import behaviour
 from upstream.examples import examples
 from upstream.frameworks import MEGATRON

@@ -10,8 +10,8 @@ import pytest
 from preflight import schemas
 from preflight.logs.diagnosis import diagnosed
 from preflight.logs.failures import Failures
-from preflight.logs.statements import frameworks, words
-from preflight.logs.stream import lines_of_interest
+from preflight.logs.framework_messages import frameworks, words
+from preflight.logs.relevant_lines import lines_of_interest
 from upstream.messages import raised_in
 
 SOURCE = """

@@ -7,7 +7,7 @@ from textwrap import dedent
 
 import pytest
 
-from preflight.program.checkout.sites import Site, lines, sites
+from preflight.program.checkout.guarded_statements import Site, lines, sites
 
 CALLS = re.compile(r"(^|\.)(incompatible_check|check_\w+)$")
 

@@ -9,7 +9,7 @@ import pytest
 
 from preflight.program.verdict import Verdict
 from preflight.source.finding import Finding, Severity
-from preflight.source.text import Source
+from preflight.source.source_file import Source
 from upstream.trial import changed, changed_configs, same_before
 
 BASE: dict[str, Any] = {"id": "a", "config": {"context": {"mode": 0, "level": "O1"}, "empty": None}, "args": []}

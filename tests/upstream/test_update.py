@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from preflight.run.versions import NEWEST, numbers
+from preflight.run.version_ranges import NEWEST, numbers
 from upstream import found
 from upstream.__main__ import main
 from upstream.found import Found

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from preflight.lint.defects import Defect
+from preflight.lint.defect_rules import Defect
 from upstream.compact import Inline, entries
 from upstream.frameworks import FRAMEWORKS
 from upstream.options import FIELDS

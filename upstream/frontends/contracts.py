@@ -20,7 +20,7 @@ from preflight.loaders.composition.hydra import composed
 from preflight.loaders.composition.overrides import read_override
 from preflight.loaders.document import Document, Word
 from preflight.loaders.yaml import load_yaml
-from preflight.source.text import Source, Span
+from preflight.source.source_file import Source, Span
 from upstream.frontends.refusals_of_release import with_refusals
 from upstream.frontends.release_sources import Sources, classes, listed, literal
 from upstream.frontends.rows import SCHEMAS

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from preflight.dialects.megatron.options import table
-from preflight.loaders.recipes.following import Effects
+from preflight.loaders.recipes.recipe_assignments import Effects
 from upstream.frontends.rows import SCHEMAS, Row, value_lines
 
 TAG, CORE = "v0.6.0", "core_v0.19.0"

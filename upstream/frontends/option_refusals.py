@@ -17,9 +17,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from preflight.dialects.undescribed import contracts
+from preflight.dialects.unsupported_programs import contracts
 from preflight.frontends.front_end import data
-from preflight.run.versions import numbers
+from preflight.run.version_ranges import numbers
 from upstream.frontends.option_releases import CHECKS, Clone
 from upstream.frontends.refusals import Place, Reader, Refusal, at
 from upstream.frontends.refusals_of_release import cited

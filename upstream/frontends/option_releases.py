@@ -20,7 +20,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from preflight.dialects.undescribed import contracts
+from preflight.dialects.unsupported_programs import contracts
 from preflight.frontends.front_end import data
 from preflight.lint.constraint import Constraint
 from preflight.rules.frontends.flagscale import FLAGSCALE
@@ -36,7 +36,7 @@ from preflight.rules.frontends.nemo_rl_roles import NEMO_RL as NEMO_RL_ROLES
 from preflight.rules.frontends.slime import SLIME
 from preflight.rules.frontends.verl import VERL
 from preflight.rules.frontends.verl_roles import VERL as VERL_ROLES
-from preflight.run.versions import numbers
+from preflight.run.version_ranges import numbers
 from upstream.frontends.flagscale import flagscale
 from upstream.frontends.mcore_adapter import mcore_adapter
 from upstream.frontends.megatron_bridge import CORE, bridge

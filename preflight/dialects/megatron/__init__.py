@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from preflight.source.hints import TYPE_CHECKING, Any
+from preflight.source.type_hints import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from preflight.dialects.megatron.argument_names import DERIVED, megatron_names
+    from preflight.dialects.megatron.constraint_names import DERIVED, megatron_names
 
 __all__ = ["DERIVED", "MegatronDialect", "megatron_names"]
 
@@ -16,7 +16,7 @@ def __getattr__(name: str) -> Any:
 
         return MegatronDialect
     if name in ("DERIVED", "megatron_names"):
-        from preflight.dialects.megatron import argument_names
+        from preflight.dialects.megatron import constraint_names
 
-        return getattr(argument_names, name)
+        return getattr(constraint_names, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

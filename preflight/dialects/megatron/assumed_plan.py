@@ -9,14 +9,14 @@ from preflight.dialects.megatron.namespace import NotKnown, Run
 from preflight.dialects.megatron.parse_faults import UNKNOWN_FLAG
 from preflight.dialects.megatron.parsing import Parsed
 from preflight.dialects.megatron.plan_values import Puts
-from preflight.dialects.megatron.planning import plan
+from preflight.dialects.megatron.run_plan import plan
 from preflight.run.cluster import Cluster
-from preflight.run.plan import Plan, Supposed
 from preflight.run.request import Target
-from preflight.run.unmodelled import Unmodelled
+from preflight.run.training_plan import Plan, Supposed
+from preflight.run.unmodelled_features import Unmodelled
 from preflight.run.value import Origin, Value
-from preflight.source.hints import Protocol
 from preflight.source.record import replace
+from preflight.source.type_hints import Protocol
 
 FROZEN = "--freeze-LM"
 REPAIRS = 3

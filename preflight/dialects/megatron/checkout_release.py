@@ -7,22 +7,22 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from preflight.dialects import Surroundings
-from preflight.dialects.identify import Identity, has_checks, identify, most_like, named_in_text, undescribed
-from preflight.dialects.megatron.command_words import split_by_old_runners
+from preflight.dialects.device_and_release import Identity, has_checks, identify, most_like, named_in_text, undescribed
+from preflight.dialects.megatron.deprecated_arguments import RENAMED
+from preflight.dialects.megatron.framework_version import is_telling, versions
 from preflight.dialects.megatron.namespace import Run
-from preflight.dialects.megatron.older_names import RENAMED
 from preflight.dialects.megatron.options import RELEASES, Flag, Table, lists_choice, releases_that_take, releases_with
-from preflight.dialects.megatron.targets import is_telling, versions
+from preflight.dialects.megatron.parser_input import split_by_old_runners
 from preflight.loaders.document import Document
 from preflight.run.arguments import Certainty
 from preflight.run.request import Target, lacking, patch
-from preflight.run.versions import numbers
+from preflight.run.version_ranges import numbers
 from preflight.source.finding import Message
-from preflight.source.hints import TYPE_CHECKING
-from preflight.source.pattern import lazy_pattern
+from preflight.source.lazy_regex import lazy_pattern
+from preflight.source.type_hints import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from preflight.program.checkout.around import Checkout
+    from preflight.program.checkout.enclosing_checkout import Checkout
     from preflight.program.checkout.parser_options import OwnOption
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from preflight.dialects import Reading
-from preflight.dialects.megatron import batch, layout, pipeline, silent_switches, sizes
+from preflight.dialects.megatron import batch, layout, network_sizes, pipeline, silent_changes
 from preflight.dialects.megatron.namespace import NotKnown, Run, derives, perform
 from preflight.dialects.megatron.options import table
-from preflight.dialects.megatron.planning import plan
+from preflight.dialects.megatron.run_plan import plan
 from preflight.loaders.document import Document, Node, Setting
 from preflight.run.arguments import REMOVE, Arguments
 from preflight.run.cluster import Cluster
@@ -76,12 +76,12 @@ STEPS = (
     fields,
     *layout.STEPS,
     *pipeline.STEPS,
-    *sizes.STEPS,
+    *network_sizes.STEPS,
     *batch.STEPS,
-    silent_switches.params_dtype,
+    silent_changes.params_dtype,
     sequence_parallel,
     wide_gradients,
-    silent_switches.recompute_modules,
+    silent_changes.recompute_modules,
 )
 
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from functools import cache
 
 from preflight import schemas
+from preflight.dialects.allowed_contents import Offer, Offers
 from preflight.dialects.megatron.options import UNASKED, Flag, table
-from preflight.dialects.offers import Offer, Offers
 from preflight.job import Job
-from preflight.source.hints import Any
+from preflight.source.type_hints import Any
 
 TYPES: dict[str, list[str]] = {
     "int": ["integer", "string"],

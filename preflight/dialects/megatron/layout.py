@@ -10,7 +10,7 @@ from preflight.dialects.megatron.mindspeed import inflates
 from preflight.dialects.megatron.namespace import NotKnown, Run, derives
 from preflight.dialects.megatron.pipeline import written
 from preflight.run.arguments import REMOVE, Arguments
-from preflight.run.plan import Sizes
+from preflight.run.training_plan import Sizes
 from preflight.source.finding import Edit
 
 

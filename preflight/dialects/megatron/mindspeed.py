@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from preflight.dialects.megatron.deprecated_arguments import before, older_names
 from preflight.dialects.megatron.namespace import Run, Step, derives
-from preflight.dialects.megatron.older_names import before, older_names
-from preflight.run.versions import matches
+from preflight.run.version_ranges import matches
 from preflight.source.record import NamedTuple
 
 CORE, LLM = "mindspeed/features_manager/", "mindspeed_llm/features_manager/"

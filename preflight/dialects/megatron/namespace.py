@@ -12,8 +12,8 @@ from preflight.dialects.megatron.options import Table, destinations
 from preflight.loaders.document import Unknown
 from preflight.run.arguments import Switch
 from preflight.run.value import Origin, Value, default, derived, unknown
-from preflight.run.versions import matches
-from preflight.source.hints import Any
+from preflight.run.version_ranges import matches
+from preflight.source.type_hints import Any
 
 ARGUMENTS = "megatron/training/arguments.py"
 

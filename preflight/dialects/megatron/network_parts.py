@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from preflight.dialects.megatron.namespace import NotKnown, Run
 from preflight.dialects.megatron.pipeline import held_layers, parse_hybrid
-from preflight.run.plan import LinearAttention, SparseAttention
-from preflight.run.versions import matches
+from preflight.run.training_plan import LinearAttention, SparseAttention
+from preflight.run.version_ranges import matches
 from preflight.source.record import NamedTuple
 
 LAST = 1024

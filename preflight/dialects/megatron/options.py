@@ -9,10 +9,10 @@ from functools import cache, cached_property, lru_cache
 from preflight import schemas
 from preflight.run.request import Target, patch
 from preflight.run.value import Value, default
-from preflight.run.versions import numbers
-from preflight.source.hints import Any
-from preflight.source.pattern import lazy_pattern
+from preflight.run.version_ranges import numbers
+from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.record import NamedTuple
+from preflight.source.type_hints import Any
 
 FRACTION = lazy_pattern(r"[-+]?\d*\.\d*(e[-+]?\d+)?|[-+]?\d+e[-+]?\d+")
 SWITCHES = ("true", "false", "pair", "help")

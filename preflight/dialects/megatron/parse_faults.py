@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
-from preflight.dialects.megatron.conversions import BadValue
 from preflight.dialects.megatron.options import (
     RELEASES,
     Flag,
@@ -16,11 +15,12 @@ from preflight.dialects.megatron.options import (
     releases_with,
     where_an_option_is,
 )
+from preflight.dialects.megatron.value_conversions import BadValue
 from preflight.loaders.document import Problem, Word
 from preflight.source.finding import Message
-from preflight.source.pattern import lazy_pattern
+from preflight.source.lazy_regex import lazy_pattern
+from preflight.source.source_file import Span
 from preflight.source.spelling import nearest, slips
-from preflight.source.text import Span
 
 
 def as_it_is(problem: Problem) -> Problem:

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 
-from preflight.dialects.megatron.conversions import BadValue, convert
 from preflight.dialects.megatron.options import Flag, Table
 from preflight.dialects.megatron.parse_faults import (
     as_it_is,
@@ -24,12 +23,13 @@ from preflight.dialects.megatron.parse_faults import (
     unknown_flag,
     unwanted_value,
 )
+from preflight.dialects.megatron.value_conversions import BadValue, convert
 from preflight.loaders.document import Problem, Setting, Unknown, Word
 from preflight.run.value import Origin, Value
 from preflight.source.finding import Edit, Key
-from preflight.source.hints import Any
-from preflight.source.pattern import lazy_pattern
-from preflight.source.text import Span
+from preflight.source.lazy_regex import lazy_pattern
+from preflight.source.source_file import Span
+from preflight.source.type_hints import Any
 
 MOST_FAULTS = 1000
 """Limit of faults of one kind in a command; a rule reports fewer."""

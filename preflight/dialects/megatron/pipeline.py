@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import groupby
 
 from preflight.dialects.megatron.namespace import ARGUMENTS, NotKnown, Run, derives
-from preflight.source.pattern import lazy_pattern
+from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.record import NamedTuple
 
 LETTERS = "EtmL"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from preflight.dialects.megatron import network_parts
+from preflight.dialects.megatron.deprecated_arguments import before
 from preflight.dialects.megatron.namespace import Run
 from preflight.dialects.megatron.network_parts import (
     hybrid_parts,
@@ -15,12 +16,11 @@ from preflight.dialects.megatron.network_parts import (
     window,
     window_every,
 )
-from preflight.dialects.megatron.older_names import before
+from preflight.dialects.megatron.network_sizes import GPT2_TOKENIZER, GPT2_VOCABULARY, rows
 from preflight.dialects.megatron.plan_values import Source
-from preflight.dialects.megatron.sizes import GPT2_TOKENIZER, GPT2_VOCABULARY, rows
-from preflight.run.plan import Model
+from preflight.run.training_plan import Model
 from preflight.run.value import Origin, Value, default
-from preflight.run.versions import matches
+from preflight.run.version_ranges import matches
 from preflight.source.record import replace
 
 FAMILIES = {

@@ -7,8 +7,8 @@ from preflight.dialects.megatron import network_parts
 from preflight.dialects.megatron.namespace import Run
 from preflight.dialects.megatron.pipeline import held_layers
 from preflight.dialects.megatron.plan_values import Source
-from preflight.dialects.megatron.unmodelled import is_on
-from preflight.run.plan import Optimizer, Precision, Recompute
+from preflight.dialects.megatron.unmodelled_memory import is_on
+from preflight.run.training_plan import Optimizer, Precision, Recompute
 from preflight.run.value import default
 
 ZERO = {"no_shard": 0, "optim": 1, "optim_grads": 2, "optim_grads_params": 3}

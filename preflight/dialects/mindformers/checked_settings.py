@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from preflight.dialects.mindformers import run_conditions as run
-from preflight.dialects.mindformers.value_kinds import (
+from preflight.dialects.mindformers.graph_value_kinds import (
     ABOVE_0,
     ACTIVATION,
     BALANCING,
@@ -61,7 +61,7 @@ from preflight.dialects.mindformers.value_kinds import (
 )
 from preflight.lint.expressions import Expression
 from preflight.lint.value_kinds import SWITCH, ValueKind
-from preflight.run.versions import matches
+from preflight.run.version_ranges import matches
 from preflight.source.record import NamedTuple
 
 Places = Mapping[str, str]

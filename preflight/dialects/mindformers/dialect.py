@@ -6,21 +6,21 @@ import os
 from collections.abc import Iterator, Mapping
 
 from preflight.dialects import Reading, Surroundings
-from preflight.dialects.identify import Identity, has_checks, identify, named_in_text, undescribed
-from preflight.dialects.mindformers.config_files import VERSIONS, kind_of, known_version, looks_like
+from preflight.dialects.device_and_release import Identity, has_checks, identify, named_in_text, undescribed
+from preflight.dialects.mindformers.config_loading import VERSIONS, kind_of, known_version, looks_like
 from preflight.dialects.mindformers.release_tables import read_at
 from preflight.loaders.document import Document, Node, Unknown
 from preflight.run.arguments import Certainty
 from preflight.run.request import Request, Target
 from preflight.run.value import Origin, Value, unknown
-from preflight.run.versions import numbers
-from preflight.source.hints import TYPE_CHECKING
+from preflight.run.version_ranges import numbers
 from preflight.source.record import replace
+from preflight.source.type_hints import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from preflight.dialects.offers import Offers
+    from preflight.dialects.allowed_contents import Offers
     from preflight.job import Job
-    from preflight.program.checkout.around import Checkout
+    from preflight.program.checkout.enclosing_checkout import Checkout
 
 
 FRAMEWORK = "mindformers"
@@ -220,6 +220,6 @@ class MindFormersDialect:
             from preflight.dialects.mindformers.pynative import read_pynative
 
             return read_pynative(document, tree, surroundings)
-        from preflight.dialects.mindformers.graph import read_graph
+        from preflight.dialects.mindformers.graph_mode import read_graph
 
         return read_graph(document, surroundings, set_beside(document, tree, surroundings))

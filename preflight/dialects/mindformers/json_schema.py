@@ -7,18 +7,18 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 from preflight import schemas
-from preflight.dialects.mindformers import mcore, run_conditions
+from preflight.dialects.allowed_contents import Offers
+from preflight.dialects.mindformers import mcore_model_config, run_conditions
 from preflight.dialects.mindformers.checked_settings import checked_in
-from preflight.dialects.mindformers.config_files import kind_of
+from preflight.dialects.mindformers.config_loading import kind_of
 from preflight.dialects.mindformers.keys import CONTEXT, NESTED, PARALLEL, SECTIONS
 from preflight.dialects.mindformers.layer_operators import layers
-from preflight.dialects.mindformers.operators import paths
+from preflight.dialects.mindformers.recompute_patterns import paths
 from preflight.dialects.mindformers.release_tables import Table, read_at, table
-from preflight.dialects.offers import Offers
 from preflight.job import Job
-from preflight.run.versions import matches
+from preflight.run.version_ranges import matches
 from preflight.source.finding import Key
-from preflight.source.hints import Any
+from preflight.source.type_hints import Any
 
 VERSIONS = {"legacy": ("1.0.0", "1.2.0", "1.3.2", "1.5.0", "1.7.0", "2.1.0"), "mcore": ("1.7.0", "2.1.0")}
 _WHEN = {"legacy": run_conditions.legacy, "mcore": run_conditions.mcore}
@@ -95,7 +95,7 @@ def _model(kind: str, t: Table) -> dict[str, Any]:
             "type": "object",
             "properties": {name: _key(f"model.model_config.{name}", None, t.version) for name in names},
         }
-    known = mcore.names(t.version, "", t.mcore)
+    known = mcore_model_config.names(t.version, "", t.mcore)
     return {
         "type": "object",
         "properties": {name: _key(f"model.model_config.{name}", None, t.version) for name in sorted(known.targets)},

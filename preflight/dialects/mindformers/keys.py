@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator
 from itertools import islice
 
-from preflight.dialects.mindformers import mcore
-from preflight.dialects.mindformers.namespace import TRAINING
+from preflight.dialects.mindformers import mcore_model_config
+from preflight.dialects.mindformers.graph_namespace import TRAINING
 from preflight.dialects.mindformers.release_tables import Table, read_at, table
 from preflight.loaders.document import Entry, Node
-from preflight.run.versions import matches
+from preflight.run.version_ranges import matches
 from preflight.source import spelling
 from preflight.source.finding import Key
 from preflight.source.record import NamedTuple
@@ -312,12 +312,12 @@ def _of_model(tree: Node, kind: str, t: Table, config: Node | None) -> Iterator[
         return
     if kind == "mcore":
         said = section.get("model_type") or (config.get("model_type") if config is not None else None)
-        names = mcore.names(t.version, str(said.value) if said is not None else "", t.mcore)
+        names = mcore_model_config.names(t.version, str(said.value) if said is not None else "", t.mcore)
         known = {
             *(
                 name
                 for name, field in names.targets.items()
-                if names.latent or not names.config or field not in mcore.LATENT
+                if names.latent or not names.config or field not in mcore_model_config.LATENT
             ),
             *names.ignored,
             *t.mcore_models.get(names.config, ()),

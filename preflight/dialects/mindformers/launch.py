@@ -7,17 +7,17 @@ from collections.abc import Iterator
 from itertools import chain
 
 from preflight.dialects import Reading, Surroundings
-from preflight.dialects.identify import listed_devices, rank_table, which
-from preflight.dialects.mindformers.config_files import VERSIONS, kind_of
+from preflight.dialects.device_and_release import listed_devices, rank_table, which
+from preflight.dialects.mindformers.config_loading import VERSIONS, kind_of
 from preflight.loaders.document import Count, Document, Launch, Setting, Unknown, Word
 from preflight.run.arguments import REMOVE, Arguments
 from preflight.run.cluster import Cluster
-from preflight.run.plan import Plan
 from preflight.run.request import Request, Target
+from preflight.run.training_plan import Plan
 from preflight.run.value import Origin, Value, derived, unknown
 from preflight.source.finding import Edit
-from preflight.source.hints import Any
 from preflight.source.record import replace
+from preflight.source.type_hints import Any
 
 NAMES = {
     "mode": "context.mode",
@@ -74,7 +74,7 @@ def read_launch(document: Document, surroundings: Surroundings) -> Reading:
 
         reading = read_pynative(config, config.tree, around)
     else:
-        from preflight.dialects.mindformers.graph import read_graph
+        from preflight.dialects.mindformers.graph_mode import read_graph
 
         reading = read_graph(config, around, overrides(launch, document.run))
     cluster = _cluster(reading.cluster, launch, surroundings.request, listed)

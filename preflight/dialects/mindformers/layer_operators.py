@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import lru_cache
 
 from preflight import schemas
-from preflight.dialects.mindformers.operators import Cell, read_cell
+from preflight.dialects.mindformers.recompute_patterns import Cell, read_cell
 from preflight.loaders.document import Unknown
 from preflight.run.arguments import Arguments
-from preflight.run.plan import Plan
+from preflight.run.training_plan import Plan
 from preflight.run.value import Value
-from preflight.source.hints import Any
 from preflight.source.record import NamedTuple
+from preflight.source.type_hints import Any
 
 _LEGACY = {
     "LlamaConfig": "llama",

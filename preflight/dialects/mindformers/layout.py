@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from math import isfinite
 
-from preflight.dialects.mindformers.namespace import TRAINING, Run
+from preflight.dialects.mindformers.graph_namespace import TRAINING, Run
 from preflight.dialects.mindformers.release_tables import read_at
 from preflight.loaders.document import Unknown
-from preflight.run.versions import matches
+from preflight.run.version_ranges import matches
 from preflight.source.finding import Message
-from preflight.source.hints import Any, TypeGuard
 from preflight.source.record import NamedTuple
-from preflight.source.word import NO_WORLD_SIZE
+from preflight.source.type_hints import Any, TypeGuard
+from preflight.source.words_and_unknowns import NO_WORLD_SIZE
 
 MODES: dict[object, str] = {
     "DATA_PARALLEL": "data_parallel",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from preflight.run.arguments import REMOVE, Arguments
-from preflight.run.plan import Sizes
+from preflight.run.training_plan import Sizes
 from preflight.source.finding import Edit
 
 _GRAPH = {

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-from preflight.dialects.mindformers.namespace import Run, any_starts
-from preflight.dialects.mindformers.operators import compiled
+from preflight.dialects.mindformers.graph_namespace import Run, any_starts
+from preflight.dialects.mindformers.recompute_patterns import compiled
 from preflight.loaders.document import Unknown
-from preflight.run.plan import Model
+from preflight.run.training_plan import Model
 from preflight.run.value import Value, derived, unknown
-from preflight.source.hints import Any
+from preflight.source.type_hints import Any
 
 _PET = "model.model_config.pet_config"
 # fmt: off

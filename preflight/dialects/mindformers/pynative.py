@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from preflight.dialects import Reading, Surroundings
-from preflight.dialects.mindformers.config_files import known_version
+from preflight.dialects.mindformers.config_loading import known_version
+from preflight.dialects.mindformers.graph_namespace import written
 from preflight.dialects.mindformers.keys import decides, keeps
 from preflight.dialects.mindformers.layout_edits import relayout
-from preflight.dialects.mindformers.namespace import written
 from preflight.dialects.mindformers.pynative_derived import Derived, derive
-from preflight.dialects.mindformers.pynative_network import DEFAULTS, NAMES
+from preflight.dialects.mindformers.pynative_network_fields import DEFAULTS, NAMES
 from preflight.dialects.mindformers.pynative_plan import attention_variant, make_plan
 from preflight.dialects.mindformers.pynative_schema import defaults
 from preflight.loaders.document import Document, Node, Unknown
@@ -19,9 +19,9 @@ from preflight.run.cluster import Cluster
 from preflight.run.request import Target
 from preflight.run.value import Value, default, derived, unknown
 from preflight.source.finding import Edit
-from preflight.source.hints import Any
 from preflight.source.record import replace
-from preflight.source.word import NO_WORLD_SIZE
+from preflight.source.type_hints import Any
+from preflight.source.words_and_unknowns import NO_WORLD_SIZE
 
 FRAMEWORK = "pynative"
 VERSION = "2.1.0"
@@ -34,7 +34,7 @@ def read_pynative(document: Document, tree: Node, surroundings: Surroundings) ->
     target = Target("mindformers", asked if asked.startswith("2") else VERSION)
     as_written = written(tree, document)
     if request.given:
-        from preflight.dialects.mindformers.namespace import told
+        from preflight.dialects.mindformers.graph_namespace import told
 
         as_written = as_written.with_values(told(request.given, as_written, (), document.start))
     aliases = _aliases(as_written)

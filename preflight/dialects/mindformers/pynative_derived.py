@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from preflight.run.arguments import Switch
 from preflight.run.value import Value, derived, unknown
-from preflight.source.pattern import lazy_pattern
+from preflight.source.lazy_regex import lazy_pattern
 
 _TRAINER = "mindformers/pynative/trainer/trainer.py"
 MOST_LAYERS = 100_000  # no model has more, so a larger number is a mistake or an attack

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from preflight.dialects.mindformers.plan import STREAMS, find_untimed
+from preflight.dialects.mindformers.graph_plan import STREAMS, find_untimed
 from preflight.dialects.mindformers.pynative_derived import MOST_LAYERS, Derived, whole
 from preflight.loaders.document import Unknown
 from preflight.run.arguments import Arguments
-from preflight.run.plan import Batch, Inference, Layout, Model, Optimizer, Plan, Precision, Recompute
 from preflight.run.request import Target
-from preflight.run.unmodelled import Unmodelled
+from preflight.run.training_plan import Batch, Inference, Layout, Model, Optimizer, Plan, Precision, Recompute
+from preflight.run.unmodelled_features import Unmodelled
 from preflight.run.value import Value, default, derived, unknown
-from preflight.source.hints import Any
 from preflight.source.record import replace
+from preflight.source.type_hints import Any
 
 # fmt: off
 _SIZES = frozenset(

@@ -9,8 +9,8 @@ from preflight import schemas
 from preflight.lint.value_kinds import LIST, MAPPING, NULL, SWITCH, TEXT, Number, ValueKind, whole
 from preflight.loaders.document import Entry, Node
 from preflight.source.finding import Key
-from preflight.source.hints import Any
 from preflight.source.record import NamedTuple
+from preflight.source.type_hints import Any
 
 _CONFIG = "mindformers/pynative/config/config.py"
 _CHECK = "mindformers/pynative/config/utils.py"

@@ -7,10 +7,10 @@ from itertools import islice
 
 from preflight.loaders.document import Document, Node, Unknown
 from preflight.run.arguments import Arguments
-from preflight.run.plan import Plan
+from preflight.run.training_plan import Plan
 from preflight.source.finding import Edit, Fix, Key, Message
-from preflight.source.hints import Protocol
 from preflight.source.record import NamedTuple
+from preflight.source.type_hints import Protocol
 
 SECTION = "recompute_config"
 FULL = "recompute"

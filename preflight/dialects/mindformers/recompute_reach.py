@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from preflight.dialects.mindformers.graph_namespace import any_starts
 from preflight.dialects.mindformers.layer_operators import Layers, layers
-from preflight.dialects.mindformers.namespace import any_starts
-from preflight.dialects.mindformers.operators import Cell, match, plain
 from preflight.dialects.mindformers.recompute import EXCLUDING, Item, Run, Stages, active_layers, items, stages
+from preflight.dialects.mindformers.recompute_patterns import Cell, match, plain
 from preflight.loaders.document import Document
 from preflight.run.arguments import Arguments
-from preflight.run.plan import Plan
+from preflight.run.training_plan import Plan
 from preflight.run.value import derived, known
 from preflight.source.record import NamedTuple, replace
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from preflight import schemas
-from preflight.dialects.mindformers.value_kinds import ARGUMENT_KINDS
+from preflight.dialects.mindformers.graph_value_kinds import ARGUMENT_KINDS
 from preflight.lint.value_kinds import ValueKind
 from preflight.loaders.document import Document
 from preflight.run.arguments import Arguments
-from preflight.run.versions import matches, numbers
+from preflight.run.version_ranges import matches, numbers
 from preflight.source.record import NamedTuple
 
 _HANDLED = ("HFDataLoader", "CommonDataLoader")

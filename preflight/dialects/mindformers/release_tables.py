@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 
 from preflight import schemas
-from preflight.source.hints import Any
 from preflight.source.record import NamedTuple
+from preflight.source.type_hints import Any
 
 VERSIONS = tuple[str, ...](reversed(schemas.read("releases")["mindformers"]))
 """The described releases, oldest first."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from preflight.source.pattern import lazy_pattern
+from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.record import NamedTuple
 
 

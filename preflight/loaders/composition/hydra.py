@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 from preflight.loaders.composition.grammar import has_interpolation
 from preflight.loaders.composition.merging import mapping, merge, put, without
 from preflight.loaders.composition.overrides import Override
-from preflight.loaders.composition.values import omegaconf_values
+from preflight.loaders.composition.resolved_values import omegaconf_values
 from preflight.loaders.document import Document, Node
-from preflight.source.pattern import lazy_pattern
+from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.record import NamedTuple
 
 SELF = "_self_"

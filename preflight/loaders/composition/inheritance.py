@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from preflight.loaders.composition.merging import mapping, merge, without
-from preflight.loaders.composition.values import omegaconf_values
+from preflight.loaders.composition.resolved_values import omegaconf_values
 from preflight.loaders.document import Document, Entry, Node
 from preflight.source.record import NamedTuple
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from preflight.loaders.document import Entry, Node
 from preflight.source.budget import draw_values
-from preflight.source.text import Span
+from preflight.source.source_file import Span
 
 MISSING = "???"
 """OmegaConf's marker for a missing value."""

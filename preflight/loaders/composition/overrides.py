@@ -8,14 +8,14 @@ from collections.abc import Iterable, Sequence
 
 from preflight.loaders.composition.grammar import Call, Literal, Malformed, Many, Pairs, Part, Reference, Text, element
 from preflight.loaders.composition.merging import WORD, WORDS, put, removed
-from preflight.loaders.composition.values import Composed, Found, as_node
+from preflight.loaders.composition.resolved_values import Composed, Found, as_node
 from preflight.loaders.document import Document, Node, Word, word_of
 from preflight.source.finding import Edit
-from preflight.source.hints import Literal as Of
-from preflight.source.pattern import lazy_pattern
+from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.record import NamedTuple
-from preflight.source.text import Span
-from preflight.source.word import Piece
+from preflight.source.source_file import Span
+from preflight.source.type_hints import Literal as Of
+from preflight.source.words_and_unknowns import Piece
 
 KEY = lazy_pattern(r"(?P<sign>\+\+|\+|~)?(?P<key>[\w$][\w$.@:/-]*)(?P<equal>=)?")
 SIGNS: dict[str, Of["set", "add", "force", "delete"]] = {"": "set", "+": "add", "++": "force", "~": "delete"}
@@ -130,7 +130,7 @@ def added(document: Document, overrides: Iterable[Override], key: str, text: str
     written = f"{sign}{key}={_quoted(text, None)}"
     span = best.word.span
     if document.kind == "script":
-        from preflight.loaders.shell.place import Place, widened
+        from preflight.loaders.shell.lines_and_comments import Place, widened
 
         place, line = Place(document.source, widened(span)).after(written)
         return (Edit("splice", (key,), line, place, document.run),)

@@ -11,9 +11,9 @@ from itertools import islice
 from preflight import schemas
 from preflight.loaders.document import Document, Entry, Node
 from preflight.loaders.python_values import Values
-from preflight.loaders.recipes.following import CONTAINER, Assigned, Effects, Path, Recipe, made
+from preflight.loaders.recipes.recipe_assignments import CONTAINER, Assigned, Effects, Path, Recipe, made
 from preflight.source.record import NamedTuple
-from preflight.source.text import Source, Span
+from preflight.source.source_file import Source, Span
 
 NAME = "recipe"
 """The key for the name of the function."""

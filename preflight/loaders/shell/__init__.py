@@ -12,14 +12,14 @@ from preflight.loaders.shell.command_effects import Commands
 from preflight.loaders.shell.faults import LOST, faults
 from preflight.loaders.shell.launch_faults import launch_faults, not_launched, own_exit, swallowed
 from preflight.loaders.shell.launches import Found, outside
-from preflight.loaders.shell.place import comments
-from preflight.loaders.shell.refusal import Refusal, refusal, with_cause
-from preflight.loaders.shell.slips import launch_slips, slips
-from preflight.loaders.shell.syntax import Tree, parse
+from preflight.loaders.shell.lines_and_comments import comments
+from preflight.loaders.shell.silent_mistakes import launch_slips, slips
+from preflight.loaders.shell.syntax_errors import Refusal, refusal, with_cause
+from preflight.loaders.shell.syntax_tree import Tree, parse
 from preflight.loaders.slurm import sbatch, variables
-from preflight.source.hints import Protocol
-from preflight.source.text import Source, Span
-from preflight.source.word import Piece
+from preflight.source.source_file import Source, Span
+from preflight.source.type_hints import Protocol
+from preflight.source.words_and_unknowns import Piece
 
 __all__ = ["Spent", "load_script"]
 

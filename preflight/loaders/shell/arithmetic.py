@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from preflight.loaders.document import Piece
 from preflight.loaders.shell.expansion_forms import EXPANSIONS, QUOTES
 from preflight.loaders.shell.state import Expands, Variable
-from preflight.loaders.shell.syntax import Node, Tree
+from preflight.loaders.shell.syntax_tree import Node, Tree
 from preflight.loaders.shell.word_splitting import Field, text_of, why
 from preflight.source.record import NamedTuple
-from preflight.source.text import Span
+from preflight.source.source_file import Span
 
 _MAX_TOKENS = 500
 _MAX_DIGITS = 70

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
 from preflight.loaders.document import Launch, Piece
-from preflight.loaders.shell.expand import Expander
+from preflight.loaders.shell.expansion import Expander
 from preflight.loaders.shell.expansion_forms import BARE, EXPANSIONS, QUOTES
 from preflight.loaders.shell.state import State, Variable, bounded
-from preflight.loaders.shell.syntax import Node, Tree
+from preflight.loaders.shell.syntax_tree import Node, Tree
 from preflight.loaders.shell.word_splitting import UNREAD, Field, Value, fields, joined, merged, text_of, word
-from preflight.source.hints import TypeVar
-from preflight.source.pattern import lazy_pattern
-from preflight.source.text import Span
+from preflight.source.lazy_regex import lazy_pattern
+from preflight.source.source_file import Span
+from preflight.source.type_hints import TypeVar
 
 MOST_WORDS = 128
 MAX_TEXT = 2000

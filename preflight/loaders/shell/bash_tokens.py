@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from preflight.loaders.shell.bash_quotes import Quotes, Refused
-from preflight.source.hints import Any
-from preflight.source.pattern import lazy_pattern
+from preflight.loaders.shell.bash_delimiters import Quotes, Refused
+from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.record import NamedTuple
+from preflight.source.type_hints import Any
 
 END = "end of file"
 WORD, ASSIGNMENT, NUMBER, VARIABLE = "a word", "an assignment", "a number", "a variable"

@@ -6,13 +6,13 @@ import posixpath
 import re
 
 from preflight.loaders.document import Piece, Word
-from preflight.loaders.shell.expand import Expander
+from preflight.loaders.shell.command_words import words_of
+from preflight.loaders.shell.expansion import Expander
 from preflight.loaders.shell.state import State, Variable
-from preflight.loaders.shell.substitutions import words_of
-from preflight.loaders.shell.syntax import Node, Tree, ancestors
+from preflight.loaders.shell.syntax_tree import Node, Tree, ancestors
 from preflight.loaders.shell.word_splitting import Field, Value, text_of, word
-from preflight.source.hints import Protocol
-from preflight.source.text import Span
+from preflight.source.source_file import Span
+from preflight.source.type_hints import Protocol
 
 
 def set_options(expander: Expander, words: list[Field]) -> bool:

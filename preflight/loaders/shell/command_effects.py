@@ -6,25 +6,25 @@ import re
 from collections.abc import Mapping
 
 from preflight.loaders.document import Piece, Word
-from preflight.loaders.entries import command_name
-from preflight.loaders.launcher_counts import Allocation, allocation, over
+from preflight.loaders.entry_scripts import command_name
 from preflight.loaders.launcher_options import SLURM, read_options
+from preflight.loaders.launcher_values import Allocation, allocation, over
 from preflight.loaders.launchers import SHELLS, TASKS, Taken, started_by
 from preflight.loaders.shell.assignments import assign, in_each
 from preflight.loaders.shell.builtins import CHANGES, change_folder, keep_folder, removed_folders, set_options, shift
-from preflight.loaders.shell.expand import Exhausted, Expander
+from preflight.loaders.shell.command_output import SETS, Printer, Streams, path_of, print_to_variable, streams_of
+from preflight.loaders.shell.command_words import read, substitute, words_of
+from preflight.loaders.shell.expansion import Exhausted, Expander
 from preflight.loaders.shell.launches import MAX_LAUNCHES, Found, Front, Launches, Met
 from preflight.loaders.shell.nested_commands import UNKNOWN, Inside, Nested, Texts, inner_shell, nested
-from preflight.loaders.shell.printed import SETS, Printer, Streams, path_of, print_to_variable, streams_of
 from preflight.loaders.shell.scripts import Files, WrittenScripts
 from preflight.loaders.shell.state import FILE, Read, State, Variable
-from preflight.loaders.shell.substitutions import read, substitute, words_of
-from preflight.loaders.shell.syntax import Node, Tree, parse
+from preflight.loaders.shell.syntax_tree import Node, Tree, parse
 from preflight.loaders.shell.walker import Follower
 from preflight.loaders.shell.word_splitting import PILED, UNREAD, Field, Value, text_of, value_of, word
 from preflight.loaders.slurm import sbatch, variables
-from preflight.source.pattern import lazy_pattern
-from preflight.source.text import InputError, Source, Span
+from preflight.source.lazy_regex import lazy_pattern
+from preflight.source.source_file import InputError, Source, Span
 
 MAX_CALLS = 12
 _QUIET = {"echo", "printf", "mkdir", "rm", "ls", "cat", "cp", "mv", "ln", "tee", "sleep", "date", "pwd", "which"}

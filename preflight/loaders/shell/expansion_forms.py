@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from preflight.loaders.document import Piece
 from preflight.loaders.shell.state import Variable
 from preflight.loaders.shell.word_splitting import BREAK, Bit, Bits, Break, Value
-from preflight.source.pattern import lazy_pattern
+from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.record import NamedTuple
-from preflight.source.text import Source, Span
+from preflight.source.source_file import Source, Span
 
 EXPANSIONS = frozenset(
     ["simple_expansion", "expansion", "command_substitution", "arithmetic_expansion", "process_substitution"]

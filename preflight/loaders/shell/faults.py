@@ -12,12 +12,12 @@ from preflight.loaders.document import Problem
 from preflight.loaders.shell.command_effects import Commands
 from preflight.loaders.shell.launches import chains
 from preflight.loaders.shell.state import OPTION, Variable
-from preflight.loaders.shell.syntax import Tree, ancestors
+from preflight.loaders.shell.syntax_tree import Tree, ancestors
 from preflight.source.finding import Message
-from preflight.source.hints import Any
-from preflight.source.pattern import lazy_pattern
+from preflight.source.lazy_regex import lazy_pattern
+from preflight.source.source_file import Source, Span
 from preflight.source.spelling import slips
-from preflight.source.text import Source, Span
+from preflight.source.type_hints import Any
 
 _SIZE = lazy_pattern(
     r"(?:TP|PP|CP|EP|VPP|ETP|TENSOR|PIPELINE|CONTEXT|EXPERT|MODEL)(?:_(?:MODEL_)?(?:PARALLEL|SIZE|PARALLEL_SIZE|NUM|"

@@ -17,12 +17,12 @@ from preflight.loaders.shell.faults import (
     referenced,
 )
 from preflight.loaders.shell.launches import Found
-from preflight.loaders.shell.syntax import Node, Tree, ancestors, parse, unclosed_document
+from preflight.loaders.shell.syntax_tree import Node, Tree, ancestors, parse, unclosed_document
 from preflight.source.finding import Message
-from preflight.source.pattern import lazy_pattern
+from preflight.source.lazy_regex import lazy_pattern
+from preflight.source.source_file import InputError, Source, Span
 from preflight.source.spelling import nearest
-from preflight.source.text import InputError, Source, Span
-from preflight.source.word import Needed, Reason
+from preflight.source.words_and_unknowns import Needed, Reason
 
 _BARE = lazy_pattern(r"(?<![\\$])\$(?:([A-Za-z_]\w*)(?!\[)|\{([A-Za-z_]\w*)\})")
 _PLACEHOLDER = lazy_pattern(r"<[^<>]+>|(?:your|path)[_-][\w./-]*|/?(?:path|PATH)[_/]to[_/].*|[xX]{3,}", re.IGNORECASE)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from preflight.loaders.document import Launch, Unknown, Word
-from preflight.loaders.entries import command_name
-from preflight.loaders.launcher_counts import Allocation
+from preflight.loaders.entry_scripts import command_name
+from preflight.loaders.launcher_values import Allocation
 from preflight.loaders.launchers import Taken, behind_script, started_by, take_apart
 from preflight.loaders.shell.builtins import working_folder
 from preflight.loaders.shell.nested_commands import Texts
 from preflight.loaders.shell.state import OPTION, State, Variable
 from preflight.loaders.shell.word_splitting import PILED, UNREAD, Field, text_of, word
-from preflight.source.pattern import lazy_pattern
+from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.record import NamedTuple
-from preflight.source.text import Span
+from preflight.source.source_file import Span
 
 _NAME = lazy_pattern(r"\$([A-Za-z_]\w*)")
 _GROUP = lazy_pattern(r".*(ARGS?|ARGUMENTS|OPTS?|OPTIONS?|FLAGS?|PARAMS?|CONFIGS?|EXTRA\w*)")

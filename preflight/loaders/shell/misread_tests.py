@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from preflight.loaders.document import Problem
-from preflight.loaders.shell.syntax import Node, Tree, ancestors
+from preflight.loaders.shell.syntax_tree import Node, Tree, ancestors
 from preflight.source.finding import Message
-from preflight.source.pattern import lazy_pattern
+from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.record import NamedTuple
-from preflight.source.text import Span
+from preflight.source.source_file import Span
 
 MOST_CHARACTERS = 300
 _OPERAND = r"(?:\"[^\"\n]{0,200}\"|'[^'\n]{0,200}'|\$\w{1,80}|\$\{\w{1,80}\}|[\w./-]{1,200})"

@@ -6,13 +6,13 @@ from bisect import bisect_right
 from collections.abc import Sequence
 
 from preflight.loaders.document import Count, Launch, Piece, Word, word_of
-from preflight.loaders.entries import command_name
+from preflight.loaders.entry_scripts import command_name
 from preflight.loaders.launcher_options import Spec, read_options
 from preflight.loaders.launchers import SHELLS, STARTERS, Taken
 from preflight.loaders.shell.word_splitting import Field, merged, text_of, value_of, word
-from preflight.source.pattern import lazy_pattern
+from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.record import NamedTuple
-from preflight.source.text import Source, Span
+from preflight.source.source_file import Source, Span
 
 MAX_TEXT = 300_000
 UNKNOWN = "_unknown_to_preflight"

@@ -10,15 +10,15 @@ from pathlib import Path
 
 from preflight.loaders.document import Word
 from preflight.loaders.file_kinds import COMMAND
+from preflight.loaders.shell.command_output import Printer, path_of
 from preflight.loaders.shell.launches import Found, Launches
 from preflight.loaders.shell.nested_commands import Nested, nested
-from preflight.loaders.shell.printed import Printer, path_of
 from preflight.loaders.shell.state import Variable, bounded
 from preflight.loaders.shell.word_splitting import Field, Value, value_of
 from preflight.source.budget import may_read
 from preflight.source.checkout_root import checkout_root, started_from
-from preflight.source.pattern import lazy_pattern
-from preflight.source.text import InputError, Source, Span
+from preflight.source.lazy_regex import lazy_pattern
+from preflight.source.source_file import InputError, Source, Span
 
 MAX_FILES = 20
 MAX_BYTES = 2_000_000

@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from itertools import groupby
 
 from preflight.loaders.document import Piece
-from preflight.loaders.shell.syntax import Node, Tree
+from preflight.loaders.shell.syntax_tree import Node, Tree
 from preflight.loaders.shell.word_splitting import PILED, Value
-from preflight.source.hints import Protocol
-from preflight.source.pattern import lazy_pattern
+from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.record import NamedTuple
-from preflight.source.text import Span
+from preflight.source.source_file import Span
+from preflight.source.type_hints import Protocol
 
 Read = Callable[[], Value | None]
 """The known stdin of a command, expanded only on demand."""

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from preflight.program.checkout.packages import Files
+from preflight.program.checkout.framework_discovery import Files
 
 MOST_BASES = 8
 """Base classes of one class that are followed."""

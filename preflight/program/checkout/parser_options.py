@@ -7,9 +7,9 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 
-from preflight.source import cache
-from preflight.source.hints import Any
+from preflight.source import cache_folder
 from preflight.source.record import NamedTuple
+from preflight.source.type_hints import Any
 
 ADDS = "add_argument"
 GENERATES = "ArgumentGroupFactory"
@@ -38,13 +38,13 @@ def own_options(text: str) -> tuple[OwnOption, ...]:
     """The options that a file adds, cached between calls by its content."""
     if not adds_options(text):
         return ()
-    name = f"{FOLDER}/{cache.digest(text)}.json"
+    name = f"{FOLDER}/{cache_folder.digest(text)}.json"
     try:
-        rows = json.loads(cache.read(name) or "")
+        rows = json.loads(cache_folder.read(name) or "")
         return tuple(_kept(*row) for row in rows)
     except (ValueError, TypeError, IndexError):
         found = _all_added(text)
-        cache.write(name, json.dumps(found, default=str))
+        cache_folder.write(name, json.dumps(found, default=str))
         return found
 
 

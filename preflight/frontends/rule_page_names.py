@@ -1,0 +1,55 @@
+"""Names of arguments on pages: as options of a command, as settings of a file, or by a front end's own keys."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from preflight.dialects.megatron.rule_page_names import spelled as of_megatron
+from preflight.dialects.megatron.rule_page_names import spelled as option
+from preflight.dialects.mindformers.rule_page_names import spelled as setting
+from preflight.frontends.front_end import data
+from preflight.frontends.front_end_detection import FRONT_ENDS
+from preflight.frontends.heterogeneous_meshes import CLAUSES, WORDS
+from preflight.lint.expressions import Handle
+from preflight.lint.rule_page import Spell, Spelled
+from preflight.source.lazy_regex import lazy_pattern
+
+_OPTION = lazy_pattern(r"--([A-Za-z][\w-]*)")
+
+
+@cache
+def _keys(front_end: str) -> dict[str, str]:
+    return {row[0]: key for key, row in reversed(data(front_end)["keys"].items())}
+
+
+def of_front_end(front_end: str) -> Spell:
+    """The spelling of a front end's arguments."""
+
+    def spelled(handle: Handle) -> Spelled:
+        if handle.name in WORDS:
+            return Spelled(WORDS[handle.name], *CLAUSES.get(handle.name, ()))
+        key = _keys(front_end).get(handle.name)
+        if key is None:
+            return _of_file(front_end, of_megatron(handle))
+        text, switch = f"`{key}`", data(front_end)["keys"][key][1] in ("true", "false", "pair", "bool")
+        return _of_file(front_end, Spelled(text, f"{text} is on", f"{text} is off") if switch else Spelled(text))
+
+    return spelled
+
+
+def _of_file(front_end: str, spelled: Spelled) -> Spelled:
+    """Options as the keys of a file, if the front end has such keys."""
+    if not data(front_end).get("keys in files"):
+        return spelled
+    return Spelled(*(part and _OPTION.sub(lambda one: one[1].replace("-", "_"), part) for part in spelled))
+
+
+OF_COMMANDS = ("megatron", "mindspeed", "mindspeed-llm")
+OF_FILES = ("mindformers", "pynative")
+
+
+def spelling(framework: str) -> Spell | None:
+    """The spelling of a framework's arguments; None if unknown."""
+    if framework in (front_end.name for front_end in FRONT_ENDS):
+        return of_front_end(framework)
+    return option if framework in OF_COMMANDS else setting if framework in OF_FILES else None

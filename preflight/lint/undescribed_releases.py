@@ -1,0 +1,72 @@
+"""Errors about a release that is not described: they stay errors where the described releases around it report them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from preflight.job import Job
+from preflight.lint.severity_downgrades import SecondLook, lowered, offered_only
+from preflight.lint.uncertain_facts import around, undescribed
+from preflight.lint.upstream_evidence import refused_in
+from preflight.loaders.document import Document
+from preflight.run.request import Target
+from preflight.source.finding import Finding, Kind, Message, Severity
+
+Place = tuple[str, str, int]
+
+
+def with_neighbours(document: Document, found: list[Finding], job: Job, look: SecondLook) -> list[Finding]:
+    """The findings; for an undescribed release, an error that one of the neighbouring described releases does not
+    report is a warning, and so is one about an option or key that resembles no known one: it may be new."""
+    asked = undescribed(job)
+    if asked is None or not _errors(found):
+        return found
+    neighbours = _Neighbours(document, job, around(asked, look.described()), look)
+    return [_judged(finding, job, asked, neighbours) for finding in found]
+
+
+def _judged(finding: Finding, job: Job, asked: Target, neighbours: _Neighbours) -> Finding:
+    if finding.severity is not Severity.ERROR or finding.kind is Kind.MEMORY:
+        return finding
+    held = neighbours.reporting(finding)
+    new = finding.kind is Kind.OPTIONS and finding.fix is None
+    if all(held.values()) and not new:
+        return finding
+    other = next((there for there in held if held[there] is False), None)
+    named = {"target": str(job.target), "other": str(other), "version": asked.version}
+    template = "{other} does not refuse it, and {version} is not described"
+    if other is None:
+        template = "checked as {target}, because {version} is not described"
+    because = Message(template, **named)
+    return offered_only(lowered(finding, because))
+
+
+class _Neighbours:
+    """The described releases around the one of a run."""
+
+    def __init__(self, document: Document, job: Job, near: Sequence[Target], look: SecondLook) -> None:
+        self._document, self._look = document, look
+        certainty = job.arguments.certainty
+        self._stacks = {there: certainty.stack(there.version) or {there.framework: there.version} for there in near}
+        self._found: dict[Target, frozenset[Place]] = {}
+
+    def reporting(self, finding: Finding) -> dict[Target, bool | None]:
+        """Neighbour → whether it reports an error: by the evidence of its check, otherwise by reading the file as that
+        release."""
+        return {there: self._reports(finding, there) for there in self._stacks}
+
+    def _reports(self, finding: Finding, there: Target) -> bool | None:
+        if finding.kind.of_release:
+            return refused_in(finding.rule, finding.rule.partition("/")[0], self._stacks[there])
+        return (finding.rule, finding.path, finding.span.start) in self._errors_of(there)
+
+    def _errors_of(self, there: Target) -> frozenset[Place]:
+        if there not in self._found:
+            request = self._look.request._replace(target=there)
+            job = self._look.read(self._document, request)
+            self._found[there] = _errors(self._look.check(job)) if job is not None else frozenset()
+        return self._found[there]
+
+
+def _errors(found: Sequence[Finding]) -> frozenset[Place]:
+    return frozenset((f.rule, f.path, f.span.start) for f in found if f.severity is Severity.ERROR)

@@ -1,0 +1,157 @@
+"""The lines of a log that may show why a job died. A log is read in blocks of bytes, never as a whole; only the
+surroundings of a failure marker are decoded."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterator
+
+from preflight.source.record import NamedTuple
+from preflight.source.type_hints import Protocol
+
+BLOCK = 2 << 20
+FIRST, LAST = 1 << 20, 6 << 20
+"""Bytes at both ends of a log in which every marker is searched; in between only those of `EVERYWHERE`."""
+BEFORE, AFTER = 8 << 10, 24 << 10
+"""Bytes around a marker that are read as lines: a traceback may be interleaved with lines of other ranks."""
+MOST, TRACED = 4 << 20, 4 << 20
+"""Bytes between both ends read as lines, and bytes around tracebacks read after them."""
+LONGEST, END = 4000, 400
+"""Maximum characters of one line, and how many of the last ones are kept if it is longer."""
+COUNTED = 256 << 20
+"""Bytes up to which lines are counted."""
+TRACEBACK = b"Traceback (most recent call last)"
+EVERYWHERE = (TRACEBACK, b"rror")
+ALL = re.compile(
+    rb"Traceback \(|rror|ERROR|xception|CRITICAL|F(?:ATAL|atal)|\bE[A-Z\d]\d{4}\b|ut of memory|OOM|oom[-_]kill"
+    rb"|Memory not|Killed|CANCELLED|TIME LIMIT|egmentation|[Bb]us err|dumped|SIG[A-Z]{3}|Signal \d|atchdog|terminate"
+    rb"|No space|SetDevice|Invalid dev|could not|disappeared|does not exist|ssertion|triggered|ailed|ismatch"
+    rb"|\bFile \"|torch_extensions|not (?:found|divis|supp|match|regis)|was unable|NCCL WARN|ccess fault|ailure"
+    rb"|Can't get|got stuck|orker died|issing key|imes? out|imeout|imed out|virtual method|ermission denied"
+    rb"|annot (?:alloc|open|conn|find)|navailable|nable to|nconsistent|\bXid\b|No such|refused|busy|unreachable|too old"
+    rb"|already in use|abnormal|memory (?:isn|pressure|limit)|_(?:dynamo|inductor)\.exc"
+    rb"|Weights only|xit ?[Cc]ode|return code|NaN|\.py:\d+ in |\xe2\x9d\xb1|\?\?\?:0|length: 0"
+)
+
+
+class Reads(Protocol):
+    """The source of a log: a binary file."""
+
+    def read(self, size: int = ..., /) -> bytes:
+        """At most this number of bytes; none at the end."""
+
+
+class Line(NamedTuple):
+    """A line of a log: its number, counted from 1 (0: not counted), its text, and whether it contains a marker
+    itself."""
+
+    number: int
+    text: str
+    marked: bool = True
+
+
+Span = tuple[int, int]
+
+
+def lines_of_interest(file: Reads) -> Iterator[Line]:
+    """The lines near failure markers, in order. Raises OSError."""
+    reader = _Reader()
+    held: deque[bytes] = deque()
+    waiting = 0
+    for block in whole_lines(file):
+        held.append(block)
+        waiting += len(block)
+        while waiting - len(held[0]) >= LAST:
+            waiting -= len(held[0])
+            yield from reader.lines(held.popleft(), last=False)
+    while held:
+        yield from reader.lines(held.popleft(), last=True)
+
+
+def whole_lines(file: Reads) -> Iterator[bytes]:
+    """A file in blocks that end with a line."""
+    rest: list[bytes] = []
+    while block := file.read(BLOCK):
+        cut = block.rfind(b"\n") + 1
+        if not cut and sum(map(len, rest)) < BLOCK:
+            rest.append(block)
+            continue
+        yield b"".join([*rest, block[:cut] if cut else block])
+        rest = [block[cut:]] if cut else []
+    if any(rest):
+        yield b"".join(rest)
+
+
+class _Reader:
+    """The position up to which a log was read."""
+
+    def __init__(self) -> None:
+        self.passed, self.spent, self.number, self.open = 0, 0, 1, False
+
+    def lines(self, block: bytes, last: bool) -> Iterator[Line]:
+        """The lines of a block near a marker."""
+        edge = last or self.passed < FIRST
+        if edge or self.spent < MOST + TRACED:
+            # if there are many lines with the word "error", only tracebacks among them show a failure
+            markers = EVERYWHERE if self.spent < MOST else (TRACEBACK,)
+            spans = _near(block, _each(block) if edge else _some(block, markers), self.open)
+            self.spent += 0 if edge else sum(end - start for start, end in spans)
+            self.open = bool(spans) and spans[-1][1] == len(block)
+            yield from _lines(block, spans, self.number if self.passed < COUNTED else 0)
+        if self.passed < COUNTED:
+            self.number += block.count(b"\n")
+        self.passed += len(block)
+
+
+def _each(text: bytes) -> Iterator[int]:
+    return (found.start() for found in ALL.finditer(text))
+
+
+def _some(text: bytes, markers: tuple[bytes, ...]) -> list[int]:
+    """The places of markers; one for several close together."""
+    found = []
+    for marker in markers:
+        at = text.find(marker)
+        while at >= 0:
+            found.append(at)
+            at = text.find(marker, at + AFTER // 2)
+    return sorted(found)
+
+
+def _near(text: bytes, markers: Iterator[int] | list[int], open_: bool) -> list[Span]:
+    """The parts of a text near its markers, as whole lines. open_: the previous block ended inside such a part."""
+    spans: list[Span] = [(0, _line_end(text, AFTER))] if open_ else []
+    reach = -1
+    for at in markers:
+        if at < reach - AFTER // 2:
+            continue
+        start = text.rfind(b"\n", 0, max(at - BEFORE, 0)) + 1
+        reach = _line_end(text, at + AFTER)
+        if spans and start <= spans[-1][1]:
+            spans[-1] = (spans[-1][0], max(reach, spans[-1][1]))
+        else:
+            spans.append((start, reach))
+    return spans
+
+
+def _line_end(text: bytes, at: int) -> int:
+    end = text.find(b"\n", at) if at < len(text) else -1
+    return len(text) if end < 0 else end + 1
+
+
+def _shortened(line: bytes) -> bytes:
+    """A line without the middle of one that is too long: launchers print all arguments of a command."""
+    return line if len(line) <= LONGEST else line[: LONGEST - END] + b" ... " + line[-END:]
+
+
+def _lines(text: bytes, spans: list[Span], first: int) -> Iterator[Line]:
+    counted, number = 0, first
+    for start, end in spans:
+        number += text.count(b"\n", counted, start) if first else 0
+        counted = end
+        for line in text[start:end].split(b"\n"):
+            marked = ALL.search(line) is not None
+            yield Line(number if first else 0, _shortened(line).decode("utf-8", "replace").rstrip("\r"), marked)
+            number += 1
+        number -= 1 if text[start:end].endswith(b"\n") else 0

@@ -1,0 +1,54 @@
+"""Finds the path of a name on this machine, and decides whether its absence is meaningful here."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from preflight.site.file_sandbox import Eyes, Unread
+from preflight.source.record import NamedTuple
+
+DEEP = 2
+"""A path counts as missing if this number of folders above it exist: a machine without /data is not the job's
+machine."""
+
+
+class Place(NamedTuple):
+    """A path, and whether it exists."""
+
+    path: str
+    there: bool
+
+
+def find(eyes: Eyes, name: str, folders: Sequence[str], ends: Sequence[str] = ("",)) -> Place:
+    """The first existing path of a name with one of the suffixes. If none exists: the path that is missing for sure.
+    Raises Unread if the target of the name is unknown."""
+    for path in candidates(name, folders):
+        if any(eyes.status(path + end) is not None for end in ends):
+            return Place(path, True)
+    return Place(_missing(eyes, name, folders), False)
+
+
+def candidates(name: str, folders: Sequence[str]) -> list[str]:
+    """The possible paths of a name. Raises Unread if it is not a path on this machine."""
+    if "://" in name or name.startswith(("s3:", "msc:")):
+        raise Unread(f"{name} is in an object store")
+    if not name or name.startswith("~") or "$" in name or len(name) > 4096 or "\0" in name:
+        raise Unread(f"{name[:80]} cannot be resolved to a path")
+    return [os.path.normpath(os.path.join(folder, name)) for folder in (("",) if os.path.isabs(name) else folders)]
+
+
+def _missing(eyes: Eyes, name: str, folders: Sequence[str]) -> str:
+    """The path at which a name is missing for sure. Raises Unread if it may be elsewhere."""
+    if os.path.isabs(name):
+        above = os.path.dirname(os.path.normpath(name))
+        while above != "/" and not eyes.is_folder(above):
+            above = os.path.dirname(above)
+        if len([part for part in above.split("/") if part]) < DEEP:
+            raise Unread(f"{name} is not here, nor are the folders above it: this may not be where the job runs")
+        return name
+    if os.path.dirname(os.path.normpath(name)).strip("./"):
+        known = [path for path in candidates(name, folders) if eyes.is_folder(os.path.dirname(path))]
+        if len(known) == 1:
+            return known[0]
+    raise Unread(f"{name} is not here, and the folder in which the job starts is unknown")
