@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import preflight
-from preflight.dialects.megatron.deprecated_arguments import RENAMED
+from preflight.dialects.megatron.mindspeed_renamed_arguments import RENAMED
 from preflight.memory import MemoryEstimate, Stage
 from preflight.run.training_plan import Plan
 

@@ -1,4 +1,4 @@
-"""Everything that a rule may use, frozen, and the verdict of the run's program."""
+"""The context of a rule: everything that it may use about a run, frozen, and the verdict of the run's program."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from one_rule import pytest_ignore_collect as pytest_ignore_collect
 from one_rule import pytest_xdist_auto_num_workers as pytest_xdist_auto_num_workers
 
 from preflight.plugins.manager import Plugins
-from preflight.source.output_language import ENGLISH, VARIABLE
+from preflight.source.translation import ENGLISH, VARIABLE
 
 os.environ[VARIABLE] = ENGLISH  # whatever the locale of who runs the tests
 

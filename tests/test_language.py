@@ -20,7 +20,7 @@ from templates import templates
 from preflight.api import installed
 from preflight.checking.engine import Policy
 from preflight.source.finding import Message, placeholders
-from preflight.source.output_language import LOCALE, VARIABLE, asked, columns, cut, local, padded, phrases, speaking
+from preflight.source.translation import LOCALE, VARIABLE, asked, columns, cut, local, padded, phrases, speaking
 from preflight.source.translation_catalogue import FOLDER, Catalogue, catalogue
 from preflight.testing import load
 

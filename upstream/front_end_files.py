@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from preflight.dialects.unsupported_programs import contracts as described
+from preflight.dialects.supported_programs import contracts as described
 from preflight.frontends.front_end import data
 from preflight.run.version_ranges import numbers
 from upstream.checkout import Checkout

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from preflight.checking.engine import Report
 from preflight.source.finding import Finding, Fix, Related
-from preflight.source.output_language import local
 from preflight.source.record import replace
+from preflight.source.translation import local
 
 
 def translated(report: Report) -> Report:

@@ -89,8 +89,8 @@ def _unwritten(error: OSError) -> int:
 def run(argv: list[str]) -> int:
     """Run a command line and return the exit code; every failure is reported in one line."""
     from preflight.cli.exit_handling import guarded
-    from preflight.source.output_language import asked, speaking
     from preflight.source.source_file import remember_files
+    from preflight.source.translation import asked, speaking
 
     remember_files()
     with speaking(asked(argv)):
@@ -100,9 +100,9 @@ def run(argv: list[str]) -> int:
 def _run(argv: list[str]) -> int:
     from preflight.cli import fast_parser
     from preflight.cli.fast_parser import apart
-    from preflight.source import output_language
+    from preflight.source import translation
 
-    output_language.refuse_unknown()
+    translation.refuse_unknown()
     words = apart(argv)
     call = fast_parser.read(words)
     if call is not None:

@@ -1,4 +1,4 @@
-"""preflight baseline"""
+"""preflight baseline: records the present findings in a file, so that later checks report only new ones."""
 
 from __future__ import annotations
 

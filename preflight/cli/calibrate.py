@@ -1,4 +1,4 @@
-"""preflight calibrate"""
+"""preflight calibrate: fits the memory and step-time estimates to the logs of a cluster's own runs."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from preflight.cli.options import Inputs, JobFacts, Printed, Rules, option, take
 from preflight.cli.output import deliver
 from preflight.run.project_settings import FILE
 from preflight.source.finding import Message
-from preflight.source.output_language import local
 from preflight.source.source_file import InputError
+from preflight.source.translation import local
 from preflight.source.writing import create_file
 
 if TYPE_CHECKING:

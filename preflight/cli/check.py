@@ -1,4 +1,4 @@
-"""preflight check"""
+"""preflight check: reports the findings of files and commands."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from preflight.cli.output import refuse_unread
 from preflight.report.terminal_style import Look, plain
 from preflight.report.text import shown
 from preflight.report.text_summary import added
-from preflight.source.output_language import local
 from preflight.source.record import NamedTuple
 from preflight.source.source_file import InputError
 from preflight.source.spelling import did_you_mean
+from preflight.source.translation import local
 from preflight.source.type_hints import Annotated
 
 PAUSE = 0.3
@@ -225,7 +225,7 @@ def _narrowed(report: Report, checker: Checker, scope: Scope) -> Report:
             text = local(f"no longer needed: {entries} of {scope.baseline}; record the baseline again")
             print(f"preflight: {text}", file=sys.stderr)
     if scope.diff_base is not None:
-        from preflight.checking.changes import Changes
+        from preflight.checking.git_changes import Changes
 
         report = Changes(scope.diff_base, checker).only(report)
     return report

@@ -26,7 +26,7 @@ from preflight.report.text_summary import Entry, Told
 from preflight.run.project_settings import Settings
 from preflight.source import cache_folder
 from preflight.source.lazy_regex import lazy_pattern
-from preflight.source.output_language import spoken
+from preflight.source.translation import spoken
 from preflight.source.type_hints import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:

@@ -22,9 +22,9 @@ from preflight.run.project_settings import Choice, Facts, Settings
 from preflight.run.request import SiteRequest
 from preflight.run.settings_files import Search
 from preflight.source.finding import Message
-from preflight.source.output_language import local
 from preflight.source.source_file import InputError, Source, read_all
 from preflight.source.spelling import did_you_mean
+from preflight.source.translation import local
 from preflight.source.type_hints import TextIO
 
 STDIN = "-"

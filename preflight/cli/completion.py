@@ -8,7 +8,7 @@ from preflight.cli.exit_handling import LEVELS
 from preflight.plugins import manager as plugins
 from preflight.report.rule_pages import documented
 from preflight.run.project_settings import SEVERITIES
-from preflight.source.output_language import LANGUAGES
+from preflight.source.translation import LANGUAGES
 
 
 def begun(words: Iterable[str], incomplete: str) -> list[str]:

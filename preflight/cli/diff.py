@@ -1,4 +1,4 @@
-"""preflight diff"""
+"""preflight diff: what differs between two configs for training, memory and step time."""
 
 from __future__ import annotations
 

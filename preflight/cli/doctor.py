@@ -1,4 +1,4 @@
-"""preflight doctor"""
+"""preflight doctor: the installation, settings, cache and checkout, as text for a bug report."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from preflight.report.documentation_urls import home
 from preflight.report.terminal_style import plain
 from preflight.source import cache_folder
 from preflight.source.extras import EXTRAS
-from preflight.source.output_language import VARIABLE, spoken
 from preflight.source.source_file import InputError
+from preflight.source.translation import VARIABLE, spoken
 
 VARIABLES = (VARIABLE, cache_folder.VARIABLE, "PREFLIGHT_NO_CACHE", "PREFLIGHT_DEBUG", "NO_COLOR", "FORCE_COLOR")
 

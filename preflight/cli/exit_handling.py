@@ -13,8 +13,8 @@ from preflight.plugins.manager import PluginError
 from preflight.report.terminal_style import plain
 from preflight.source.budget import keep_watch
 from preflight.source.extras import missing
-from preflight.source.output_language import local
 from preflight.source.source_file import InputError
+from preflight.source.translation import local
 
 LEVELS = ("error", "warning", "note", "never")
 

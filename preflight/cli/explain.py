@@ -1,4 +1,4 @@
-"""preflight explain"""
+"""preflight explain: the page of a rule."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from preflight.lint.rule import Checkable
 from preflight.lint.suppression import former
 from preflight.report.rule_pages import documented, levels, named, rule_page, section_url, severities
 from preflight.source.finding import Message
-from preflight.source.output_language import local, spoken
 from preflight.source.source_file import InputError
+from preflight.source.translation import local, spoken
 
 RuleId = Annotated[
     str | None,

@@ -1,4 +1,4 @@
-"""preflight fix"""
+"""preflight fix: writes, or shows, the proven fixes."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from preflight.loaders.file_kinds import COMMAND
 from preflight.report.terminal_style import Look, counted, plain
 from preflight.report.text import one
 from preflight.source.finding import Finding, Severity
-from preflight.source.output_language import joined, local
 from preflight.source.record import replace
 from preflight.source.source_file import InputError, Source
+from preflight.source.translation import joined, local
 from preflight.source.type_hints import Annotated
 
 

@@ -1,4 +1,4 @@
-"""preflight gate"""
+"""preflight gate: answers one submission, as the gate does."""
 
 from __future__ import annotations
 

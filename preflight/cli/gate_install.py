@@ -1,4 +1,4 @@
-"""preflight gate-install"""
+"""preflight gate-install: writes Slurm's plugins for the gate."""
 
 from __future__ import annotations
 

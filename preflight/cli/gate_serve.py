@@ -1,4 +1,4 @@
-"""preflight gate-serve"""
+"""preflight gate-serve: the server that answers Slurm and Kubernetes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""preflight init"""
+"""preflight init: proposes settings for a project."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from preflight.cli.output import refuse_unread
 from preflight.report.terminal_style import counted, plain
 from preflight.run.project_settings import FILE
 from preflight.source.finding import Message, Severity
-from preflight.source.output_language import joined, local
+from preflight.source.translation import joined, local
 from preflight.source.writing import create_file
 
 HOOKS = ".pre-commit-config.yaml"

@@ -1,4 +1,4 @@
-"""preflight layouts"""
+"""preflight layouts: layouts that fit the devices, ranked by step time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""preflight lsp"""
+"""preflight lsp: the language server for editors."""
 
 from __future__ import annotations
 

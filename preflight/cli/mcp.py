@@ -1,4 +1,4 @@
-"""preflight mcp"""
+"""preflight mcp: the server for agents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""preflight memory"""
+"""preflight memory: the predicted memory of each run, by device and part."""
 
 from __future__ import annotations
 

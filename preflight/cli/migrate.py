@@ -1,4 +1,4 @@
-"""preflight migrate"""
+"""preflight migrate: what another release changes, and the rewritten options."""
 
 from __future__ import annotations
 

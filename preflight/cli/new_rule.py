@@ -1,4 +1,4 @@
-"""preflight new-rule"""
+"""preflight new-rule: writes a rule and its fixtures to start from."""
 
 from __future__ import annotations
 

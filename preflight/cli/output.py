@@ -19,9 +19,9 @@ from preflight.plugins.manager import PluginError, Plugins
 from preflight.report.terminal_style import Look, plain
 from preflight.source.extras import missing
 from preflight.source.finding import Message, Severity
-from preflight.source.output_language import local
 from preflight.source.source_file import InputError
 from preflight.source.spelling import did_you_mean, meant, nearest
+from preflight.source.translation import local
 from preflight.source.writing import write_report
 
 
@@ -160,7 +160,7 @@ def in_language(render: Render) -> Render:
 
     def rendered(report: Report, look: Look) -> str:
         from preflight.checking.localized_report import translated
-        from preflight.source.output_language import Asked, speaking, spoken
+        from preflight.source.translation import Asked, speaking, spoken
 
         shown = translated(report) if spoken().explicit else report
         with speaking(Asked()):
@@ -219,7 +219,7 @@ def _has_options(name: str) -> bool:
 
 def _undescribed(skipped: Sequence[str]) -> str:
     """The one program, known only by name, that all of these files start; "" if there is none."""
-    from preflight.dialects.unsupported_programs import undescribed_in
+    from preflight.dialects.supported_programs import undescribed_in
 
     programs = {undescribed_in(_beginning(name)) for name in skipped[:MOST_LOOKS]}
     return programs.pop() if len(programs) == 1 and len(skipped) <= MOST_LOOKS else ""

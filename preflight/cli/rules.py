@@ -1,4 +1,4 @@
-"""preflight rules"""
+"""preflight rules: the list of rules."""
 
 from __future__ import annotations
 

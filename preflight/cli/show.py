@@ -1,4 +1,4 @@
-"""preflight show"""
+"""preflight show: each run as it is understood: release, layout, batch, memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""preflight why"""
+"""preflight why: why a job died, from its logs."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from preflight.source.words_and_unknowns import Needed, Reason
 
 if TYPE_CHECKING:
     from preflight.program.checkout.enclosing_checkout import Checkout
-    from preflight.program.checkout.framework_package import Package
+    from preflight.program.checkout.framework import Package
 
 
 def which(document: Document, surroundings: Surroundings) -> tuple[Device | None, Value]:
@@ -168,7 +168,7 @@ def _shown(package: Package) -> str:
 
 def _saying(framework: str, release: str, file: str) -> str:
     """The file that names a release, and the release itself if it is read as another one."""
-    from preflight.program.checkout.framework_package import known_releases
+    from preflight.program.checkout.framework import known_releases
 
     target = Target(framework, release)
     alike = any(numbers(one)[: len(numbers(release))] == numbers(release) for one in known_releases(framework))
@@ -264,7 +264,7 @@ def _is_comment(text: str, at: int) -> bool:
 
 def _read(image: str, name: str, version: str) -> Identity | None:
     """The described release named by an image."""
-    from preflight.program.checkout.framework_package import known_releases
+    from preflight.program.checkout.framework import known_releases
 
     framework = next(framework for begins, framework in _NAMES.items() if name.startswith(begins))
     wanted = numbers(version)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from preflight.dialects.megatron.namespace import NotKnown, Run
+from preflight.dialects.megatron.derivation_namespace import NotKnown, Run
 from preflight.frontends.published_architecture import ASSUMED
 from preflight.run.published_models import Published
 from preflight.run.training_plan import Colocated, Plan

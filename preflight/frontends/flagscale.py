@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.megatron import batch, layout, network_sizes, pipeline, silent_changes
-from preflight.dialects.megatron.namespace import NotKnown, Run, derives
+from preflight.dialects.megatron.derivation_namespace import NotKnown, Run, derives
 from preflight.frontends.dotted_config import Dotted, opener, typed
 from preflight.frontends.front_end import FrontEnd
 from preflight.frontends.front_end_run import read as reading

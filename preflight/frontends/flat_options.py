@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from preflight.dialects import Reading, Surroundings
+from preflight.dialects.megatron.derivation_namespace import Run, derives
 from preflight.dialects.megatron.dialect import Writer
-from preflight.dialects.megatron.namespace import Run, derives
 from preflight.dialects.megatron.namespace_inputs import tell
 from preflight.dialects.megatron.options import Flag
 from preflight.dialects.megatron.parse_faults import STRAY_WORD, UNKNOWN_FLAG

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 
 from preflight.dialects import Reading, Surroundings
-from preflight.dialects.unsupported_programs import MINDSPEED_MM, contracts, undescribed
+from preflight.dialects.supported_programs import MINDSPEED_MM, contracts, undescribed
 from preflight.loaders.document import Document, Node
 from preflight.run.request import Request, Target
 from preflight.source.lazy_regex import lazy_pattern

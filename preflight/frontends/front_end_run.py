@@ -18,8 +18,8 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from preflight.dialects import Reading
+from preflight.dialects.megatron.derivation_namespace import Run, perform
 from preflight.dialects.megatron.layout import relayout
-from preflight.dialects.megatron.namespace import Run, perform
 from preflight.dialects.megatron.namespace_inputs import Outside, open_up, seed
 from preflight.dialects.megatron.option_effects import decides, keeps
 from preflight.dialects.megatron.parser_input import Inherited, Spelled

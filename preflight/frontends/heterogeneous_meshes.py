@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from preflight.dialects.megatron.namespace import NotKnown, Run, derives
+from preflight.dialects.megatron.derivation_namespace import NotKnown, Run, derives
 
 EACH = 5
 """Numbers of a mesh."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.megatron import batch, layout, network_sizes, pipeline
-from preflight.dialects.megatron.namespace import Run, derives
+from preflight.dialects.megatron.derivation_namespace import Run, derives
 from preflight.dialects.megatron.options import Flag
 from preflight.frontends.dotted_config import Dotted, above, after, hydra, opener, typed
 from preflight.frontends.front_end import UNREAD, FrontEnd

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.megatron import batch, layout, network_sizes, pipeline
-from preflight.dialects.megatron.namespace import NotKnown, Run, Step, derives
+from preflight.dialects.megatron.derivation_namespace import NotKnown, Run, Step, derives
 from preflight.dialects.megatron.parsing import Parsed
 from preflight.frontends.dotted_config import Dotted, DottedWriter, typed
 from preflight.frontends.front_end import FrontEnd, unread

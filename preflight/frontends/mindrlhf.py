@@ -9,7 +9,7 @@ from preflight.dialects import Reading, Surroundings
 from preflight.dialects.megatron.run_devices import machine
 from preflight.dialects.mindformers.config_loading import kind_of
 from preflight.dialects.mindformers.dialect import COMMON, NOT_COMMON, identified
-from preflight.dialects.mindformers.graph_mode import read_graph
+from preflight.dialects.mindformers.graph_config import read_graph
 from preflight.frontends.dotted_config import above, after, opener
 from preflight.frontends.front_end import FrontEnd, doubted, unread
 from preflight.loaders.composition.merging import removed

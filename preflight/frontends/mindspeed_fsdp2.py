@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.megatron import batch, layout
-from preflight.dialects.megatron.namespace import Run, derives
+from preflight.dialects.megatron.derivation_namespace import Run, derives
 from preflight.dialects.megatron.parser_input import Spelled, spell_environment
 from preflight.dialects.megatron.parsing import Parsed, parse
 from preflight.frontends.dotted_config import above, opener

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.megatron import batch, layout
-from preflight.dialects.megatron.namespace import Run, derives
+from preflight.dialects.megatron.derivation_namespace import Run, derives
 from preflight.frontends.flat_options import typed
 from preflight.frontends.front_end import FrontEnd
 from preflight.frontends.front_end_run import read as reading

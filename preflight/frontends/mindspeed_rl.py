@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from functools import partial
 
 from preflight.dialects import Reading, Surroundings
-from preflight.dialects.megatron.namespace import Run, derives
+from preflight.dialects.megatron.derivation_namespace import Run, derives
 from preflight.dialects.megatron.namespace_inputs import MINDSPEED_STEPS
 from preflight.dialects.megatron.parsing import Parsed
-from preflight.dialects.unsupported_programs import contracts
+from preflight.dialects.supported_programs import contracts
 from preflight.frontends.dotted_config import Dotted, hydra, typed
 from preflight.frontends.front_end import FrontEnd, doubted, unread
 from preflight.frontends.front_end_run import Typed

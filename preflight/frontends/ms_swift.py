@@ -8,7 +8,7 @@ from itertools import pairwise
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.megatron import batch, layout, network_sizes, pipeline, silent_changes
 from preflight.dialects.megatron.checkpoint_overrides import FILLED, FORCED
-from preflight.dialects.megatron.namespace import NotKnown, Run, derives
+from preflight.dialects.megatron.derivation_namespace import NotKnown, Run, derives
 from preflight.dialects.megatron.pipeline import parse_layout
 from preflight.dialects.megatron.unmodelled_memory import ADAPTED
 from preflight.frontends import colocated_models

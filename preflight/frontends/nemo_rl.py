@@ -8,8 +8,8 @@ from functools import partial
 from preflight import schemas
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.megatron import batch, layout, network_sizes, pipeline
-from preflight.dialects.megatron.namespace import NotKnown, Run, derives
-from preflight.dialects.unsupported_programs import FOLDER, contracts
+from preflight.dialects.megatron.derivation_namespace import NotKnown, Run, derives
+from preflight.dialects.supported_programs import FOLDER, contracts
 from preflight.frontends import colocated_models
 from preflight.frontends.accepted_config import lacks, made_since, nearest_release
 from preflight.frontends.dotted_config import Dotted, opener, typed

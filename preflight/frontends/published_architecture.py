@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from preflight.dialects.megatron.namespace import Run
+from preflight.dialects.megatron.derivation_namespace import Run
 from preflight.dialects.megatron.unmodelled_memory import ADAPTED
 from preflight.frontends.front_end import Keys
 from preflight.run.published_models import Published

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 
 from preflight.dialects import Surroundings
-from preflight.dialects.unsupported_programs import contracts
+from preflight.dialects.supported_programs import contracts
 from preflight.frontends.accepted_config import contract
 from preflight.frontends.front_end import FrontEnd
 from preflight.frontends.front_end_run import package_of

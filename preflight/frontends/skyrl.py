@@ -6,7 +6,7 @@ from functools import cache
 
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.megatron import batch, layout, network_sizes, pipeline
-from preflight.dialects.megatron.namespace import NotKnown, Run, derives
+from preflight.dialects.megatron.derivation_namespace import NotKnown, Run, derives
 from preflight.frontends.dotted_config import Dotted, typed
 from preflight.frontends.front_end import FrontEnd, data, unread
 from preflight.frontends.front_end_run import read as reading

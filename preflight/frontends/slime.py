@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from preflight.dialects import Reading, Surroundings
-from preflight.dialects.megatron.namespace import NotKnown, Run, derives
+from preflight.dialects.megatron.derivation_namespace import NotKnown, Run, derives
 from preflight.dialects.megatron.parse_faults import UNKNOWN_FLAG
 from preflight.frontends import colocated_models
 from preflight.frontends.flat_options import typed

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from preflight.loaders.document import Count, Launch, Problem, Unknown, Word
 from preflight.loaders.entry_scripts import PYTHON_NAME, command_name, entry_of
 from preflight.loaders.launcher_options import COMMANDS, MPIRUN, SLURM, is_entry, read_options
-from preflight.loaders.launcher_values import Allocation, allocation, count, over
+from preflight.loaders.process_counts import Allocation, allocation, count, over
 from preflight.source.finding import Message
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.record import NamedTuple

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
-from preflight.loaders import launcher_values
+from preflight.loaders import process_counts
 from preflight.loaders.command_wrappers import ASSIGNMENT, FrontReader
 from preflight.loaders.document import Count, Launch, Piece, Problem, Unknown, Word, word_of
 from preflight.loaders.entry_scripts import PYTHON_NAME, command_name, first_value, script_of
@@ -24,7 +24,7 @@ from preflight.loaders.launcher_options import (
     misspelt,
     read_options,
 )
-from preflight.loaders.launcher_values import Allocation, count, crowded, product, quotient
+from preflight.loaders.process_counts import Allocation, count, crowded, product, quotient
 from preflight.source.finding import Message
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.record import NamedTuple
@@ -240,7 +240,7 @@ class _Taker(FrontReader):
     def _torchrun(self, name: str, words: tuple[Word, ...], options: Options) -> Launch | None:
         rest, at = options.rest, words[0].span
         wrong = tuple(misspelt(options.words, TORCHRUN, name))
-        self.problems += (*wrong, *launcher_values.of_torchrun(options))
+        self.problems += (*wrong, *process_counts.of_torchrun(options))
 
         def said(flag: str) -> Count:
             if (word := options.word(flag)) is not None:
@@ -261,7 +261,7 @@ class _Taker(FrontReader):
 
     def _msrun(self, words: tuple[Word, ...]) -> Launch | None:
         options = read_options(words[1:], MSRUN)
-        self.problems += (*misspelt(options.words, MSRUN, "msrun"), *launcher_values.of_msrun(options))
+        self.problems += (*misspelt(options.words, MSRUN, "msrun"), *process_counts.of_msrun(options))
 
         def said(flag: str) -> Count:
             return (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from preflight.loaders.document import Count, Piece, Unknown, Word, word_of
 from preflight.loaders.launcher_options import SLURM, read_options
-from preflight.loaders.launcher_values import Allocation, allocation, over
 from preflight.loaders.launchers import CommandError, split_command
+from preflight.loaders.process_counts import Allocation, allocation, over
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.source_file import Source, Span
 from preflight.source.type_hints import TYPE_CHECKING

@@ -12,7 +12,7 @@ from preflight.logs.causes import Cause, Signature
 from preflight.logs.checkpoint_errors import OF_CHECKPOINTS
 from preflight.logs.device_errors import OF_DEVICES
 from preflight.logs.exception_signatures import OF_PYTHON
-from preflight.logs.service_errors import OF_ENGINES
+from preflight.logs.ray_and_inference_errors import OF_ENGINES
 
 C = Cause
 SIGNATURES: tuple[Signature, ...] = (

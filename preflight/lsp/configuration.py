@@ -10,7 +10,7 @@ from pygls.lsp.server import LanguageServer
 
 from preflight.lsp.buffers import Buffers
 from preflight.run.project_settings import SEVERITIES, Choice, Facts
-from preflight.source.output_language import asked, speaking, spoken
+from preflight.source.translation import asked, speaking, spoken
 
 SECTION = "preflight"
 WATCHED = ("**/preflight.toml", "**/pyproject.toml", "**/*.{yaml,yml,json,sh,bash,slurm,sbatch}")

@@ -15,8 +15,8 @@ from preflight.lsp.buffers import Buffer
 from preflight.lsp.hover_and_links import address
 from preflight.lsp.positions import exactly, position_of, range_of, uri_of
 from preflight.source.finding import Finding, Fix, Safety, Severity
-from preflight.source.output_language import local
 from preflight.source.source_file import Splice
+from preflight.source.translation import local
 
 SEVERITIES = {
     Severity.ERROR: types.DiagnosticSeverity.Error,

@@ -20,7 +20,7 @@ from preflight.lsp.suppression_edit import suppression
 from preflight.report.terminal_style import plain
 from preflight.source import cache_folder
 from preflight.source.finding import Message
-from preflight.source.output_language import local
+from preflight.source.translation import local
 from preflight.source.writing import write_file
 
 DELAY = 0.15

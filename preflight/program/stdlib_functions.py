@@ -11,13 +11,13 @@ import types
 from collections.abc import Callable
 
 from preflight.program import arrays
+from preflight.program.guarded_integers import settled
 from preflight.program.layer_reuse import Layers
 from preflight.program.machine_facts import Size, SizeText
 from preflight.program.operation_limits import LENGTH, bounded, safe_format, safe_pattern, safe_template
 from preflight.program.operators import ARITHMETIC, COMPARED
 from preflight.program.statements import Statements
 from preflight.program.stdlib_allowlist import CALLABLE, readable
-from preflight.program.traced_integers import settled
 from preflight.program.values import (
     Bound,
     Builtin,

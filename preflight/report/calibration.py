@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from preflight.logs.calibration import GIB, Run, settings_of
 from preflight.report.terminal_style import Look, counted, plain
 from preflight.run.cluster import Factor
-from preflight.source.output_language import local, padded
+from preflight.source.translation import local, padded
 from preflight.source.type_hints import Any
 
 LABEL = 8

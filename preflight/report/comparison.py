@@ -15,7 +15,7 @@ from preflight.report.memory import between, need
 from preflight.report.terminal_style import Look, counted, plain
 from preflight.run.value import Value, known
 from preflight.source.finding import Finding, Severity
-from preflight.source.output_language import columns, local, padded, phrases
+from preflight.source.translation import columns, local, padded, phrases
 from preflight.source.type_hints import Any
 from preflight.steptime import estimate
 

@@ -11,7 +11,7 @@ from preflight.report.memory import between
 from preflight.report.terminal_style import Look, counted, plain
 from preflight.report.text import one
 from preflight.source.finding import Finding
-from preflight.source.output_language import local
+from preflight.source.translation import local
 from preflight.source.type_hints import Any
 
 SHOWN_FRAMES = 3
@@ -197,7 +197,7 @@ def why_html(found: Diagnosis, run: Behind | None, logs: Sequence[str]) -> str:
     from jinja2 import Environment, PackageLoader
 
     import preflight
-    from preflight.source.output_language import spoken
+    from preflight.source.translation import spoken
 
     environment = Environment(
         loader=PackageLoader("preflight", "report"), autoescape=True, trim_blocks=True, lstrip_blocks=True

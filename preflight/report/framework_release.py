@@ -7,7 +7,7 @@ from preflight.lint.uncertain_facts import strange
 from preflight.report.terminal_style import plain
 from preflight.run.request import Target, described_around
 from preflight.source.finding import Message
-from preflight.source.output_language import local
+from preflight.source.translation import local
 from preflight.source.type_hints import Any
 
 FEW = 3

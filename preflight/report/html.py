@@ -23,8 +23,8 @@ from preflight.report.rule_pages import documented, rule_text, section_url
 from preflight.report.run_overview import layers_per_stage, rows
 from preflight.report.terminal_style import Look, counted, plain
 from preflight.source.finding import Finding, Severity
-from preflight.source.output_language import local, spoken
 from preflight.source.record import NamedTuple
+from preflight.source.translation import local, spoken
 from preflight.source.type_hints import Any
 
 GIB = 2**30

@@ -10,8 +10,8 @@ from preflight.layouts import Found, Result
 from preflight.report.memory import between
 from preflight.report.terminal_style import plain
 from preflight.run.training_plan import Sizes
-from preflight.source.output_language import columns, local, padded
 from preflight.source.record import NamedTuple
+from preflight.source.translation import columns, local, padded
 from preflight.source.type_hints import Any
 
 

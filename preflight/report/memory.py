@@ -11,8 +11,8 @@ from preflight.memory.result import term_names
 from preflight.report.framework_release import heading, release_dict
 from preflight.report.terminal_style import Look, plain
 from preflight.run.cluster import GIB, Device
-from preflight.source.output_language import columns, local, padded
 from preflight.source.record import replace
+from preflight.source.translation import columns, local, padded
 from preflight.source.type_hints import Any
 
 COLORS = {"does-not-fit": "red", "at-risk": "yellow", "fits": "green", "unknown": "blue"}

@@ -9,7 +9,7 @@ from preflight.fix.fixer import Outcome
 from preflight.fix.migration import Rewritten
 from preflight.report.terminal_style import Look, plain
 from preflight.source.finding import Finding, Message
-from preflight.source.output_language import local
+from preflight.source.translation import local
 from preflight.source.type_hints import Any
 
 COLORS = {"error": "red", "warning": "yellow"}

@@ -11,7 +11,7 @@ from preflight.report.json import site_dict
 from preflight.report.performance import lines, step_dict
 from preflight.report.terminal_style import Look, plain
 from preflight.run.value import Value
-from preflight.source.output_language import columns, local, padded, phrases
+from preflight.source.translation import columns, local, padded, phrases
 from preflight.source.type_hints import Any
 
 DEGREES = (("DP", "data"), ("TP", "tensor"), ("PP", "pipeline"), ("CP", "context"))

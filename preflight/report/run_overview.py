@@ -14,7 +14,7 @@ from preflight.report.performance import lines as utilisation
 from preflight.report.terminal_style import Look, counted, plain
 from preflight.run.training_plan import Layout
 from preflight.run.value import Origin, Value, known
-from preflight.source.output_language import cut, local, padded, phrases
+from preflight.source.translation import cut, local, padded, phrases
 
 UNKNOWN = "?"
 LABEL = 13

@@ -7,7 +7,7 @@ from collections import Counter
 from preflight.checking.engine import Report
 from preflight.report.terminal_style import COLORS, Look, counted, plain
 from preflight.source.finding import Safety
-from preflight.source.output_language import local, padded
+from preflight.source.translation import local, padded
 
 
 def render(report: Report, look: Look = Look()) -> str:

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from preflight.source.finding import Finding, Severity
-from preflight.source.output_language import columns, local
 from preflight.source.record import NamedTuple
 from preflight.source.source_file import Source, Span
+from preflight.source.translation import columns, local
 
 _CONTROLS = "\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff"
 _INVISIBLE = "\xad\u061c\u115f\u1160\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb"

@@ -12,7 +12,7 @@ from preflight.report.framework_release import fits, heading, is_known, read_as
 from preflight.report.terminal_style import COLORS, Look, counted, excerpt, plain
 from preflight.report.text_summary import Entry, Told, skipped_checks, texts
 from preflight.source.finding import Finding, Fix, Safety, Severity
-from preflight.source.output_language import joined, local
+from preflight.source.translation import joined, local
 
 UNKNOWN = "a value is unknown"
 _HOW = {Safety.SAFE: "preflight fix", Safety.UNSAFE: "preflight fix --unsafe", Safety.SHOW: "by hand"}

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from preflight.report.terminal_style import counted, plain
 from preflight.source.finding import Severity
-from preflight.source.output_language import joined, local
 from preflight.source.record import NamedTuple
+from preflight.source.translation import joined, local
 from preflight.source.words_and_unknowns import Needed
 
 

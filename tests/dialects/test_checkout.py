@@ -10,7 +10,7 @@ from checkouts import INFO, PARSER, fork, launch, severities, write
 
 import preflight
 from preflight.checking.engine import Report
-from preflight.program.checkout import framework_package
+from preflight.program.checkout import framework
 from preflight.program.checkout.framework_discovery import Files
 from preflight.report import json, text
 from preflight.report.terminal_style import Look
@@ -261,15 +261,15 @@ def test_a_checkout_is_looked_at_once_a_call(tmp_path: Path, monkeypatch: pytest
     from preflight.checking.checker import Checker
     from preflight.checking.discovery import Named
     from preflight.plugins.manager import load
-    from preflight.program.checkout import framework_package
+    from preflight.program.checkout import framework
     from preflight.run.project_settings import Settings
 
     write(tmp_path, {"megatron/core/package_info.py": INFO, "megatron/training/arguments.py": PARSER})
     write(tmp_path, {f"examples/{number}.sh": launch() for number in range(3)})
     seen: list[str] = []
-    real = framework_package.likeness
+    real = framework.likeness
     noted = lambda framework, files: seen.append(framework) or real(framework, files)  # noqa: E731
-    monkeypatch.setattr(framework_package, "likeness", noted)
+    monkeypatch.setattr(framework, "likeness", noted)
     checker = Checker(Settings(root=tmp_path), load())
     for number in range(3):
         path = tmp_path / f"examples/{number}.sh"
@@ -326,16 +326,16 @@ def test_a_check_that_a_tag_does_not_have_is_no_error(tmp_path: Path) -> None:
 
 
 def test_a_tag_is_known_by_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ours, theirs = framework_package.object_of("ours\n"), framework_package.object_of("theirs\n")
+    ours, theirs = framework.object_of("ours\n"), framework.object_of("theirs\n")
     listed = {"releases": {"1.0": {}, "2.0": {}}, "files": {"a.py": ["other", ours], "b.py": [ours, ours]}}
     tags = {"v2.0.1": {"release": "2.0", "files": {"b.py": theirs}, "lacks": []}}
-    monkeypatch.setattr(framework_package, "_listed", lambda framework: listed)
-    monkeypatch.setattr(framework_package, "published", lambda framework: tags)
+    monkeypatch.setattr(framework, "_listed", lambda framework: listed)
+    monkeypatch.setattr(framework, "published", lambda framework: tags)
 
     def found(**files: str) -> tuple[tuple[str, ...], str]:
         folder = tmp_path / "_".join(files.values()).replace("\n", "")
         write(folder, {f"{name}.py": text for name, text in files.items()})
-        like = framework_package.likeness("toy", Files(str(folder)))
+        like = framework.likeness("toy", Files(str(folder)))
         return like.whole, like.tag
 
     assert found(a="ours\n", b="ours\n") == (("2.0",), "")

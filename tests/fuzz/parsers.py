@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 
-from preflight.checking.changes import _new_lines
+from preflight.checking.git_changes import _new_lines
 from preflight.dialects.megatron import pipeline, value_conversions
 from preflight.dialects.vocabulary_size import vocabulary
 from preflight.loaders.composition.hydra import composed

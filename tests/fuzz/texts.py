@@ -10,7 +10,7 @@ from preflight.fix.edit_integrity import same
 from preflight.loaders.document import Document, walk
 from preflight.loaders.shell import arithmetic, load_script
 from preflight.loaders.shell.arithmetic import NotKnown
-from preflight.loaders.shell.syntax_tree import without_padding
+from preflight.loaders.shell.bash_parser import without_padding
 from preflight.loaders.yaml import load_yaml
 from preflight.run import settings_files as settings_file
 from preflight.source.source_file import InputError, Source

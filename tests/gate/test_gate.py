@@ -14,7 +14,7 @@ from clock import FOREVER
 from preflight.gate.submission import Allocation, Override, Submission
 from preflight.gate.verdict import Policies, Verdict, judge, told
 from preflight.plugins.manager import load
-from preflight.source.output_language import asked, columns, speaking
+from preflight.source.translation import asked, columns, speaking
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = """\

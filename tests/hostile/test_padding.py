@@ -10,7 +10,7 @@ from preflight.api import check_text
 from preflight.checking.engine import Report
 from preflight.loaders import load
 from preflight.loaders.bounds import MAX_PADDED, MAX_SCRIPT
-from preflight.loaders.shell.syntax_tree import without_padding
+from preflight.loaders.shell.bash_parser import without_padding
 from preflight.source.source_file import InputError, Source
 
 pytestmark = pytest.mark.slow

@@ -34,7 +34,7 @@ SCREEN, WORST = 200, 6
 GIVE_UP = 0.5
 
 GUARDED: dict[str, Callable[[str], str]] = {
-    "preflight/loaders/shell/syntax_tree.py": lambda text: text[: text.rfind("))") + 2],
+    "preflight/loaders/shell/bash_parser.py": lambda text: text[: text.rfind("))") + 2],
     "preflight/dialects/megatron/pipeline.py": lambda text: text[: text.rfind(")") + 1],
     "rules/mindformers/init_rules.py": lambda text: text[:256],
 }
@@ -42,7 +42,7 @@ GUARDED: dict[str, Callable[[str], str]] = {
 RUN_TIME = {
     "preflight/program/checkout/config_consumers.py": [front_end.version[1] for front_end in config_consumers.LAYOUTS],
     "preflight/program/checkout/framework_requirements.py": [r"(name)-(\d+\.\d+\.\d+)[^/]*\.dist-info"],
-    "preflight/program/checkout/framework_package.py": [*(layout.calls for layout in LAYOUTS), r"\bargs\.name\b"],
+    "preflight/program/checkout/framework.py": [*(layout.calls for layout in LAYOUTS), r"\bargs\.name\b"],
     "preflight/program/checkout/framework_discovery.py": [layout.version[1] for layout in LAYOUTS],
     "preflight/dialects/megatron/network_sizes.py": [pattern for pattern, _ in vocabularies()],
     "preflight/dialects/mindformers/recompute_patterns.py": [r"(^|\.)name(\.|$)", r"(^|(?<=\.))name(?=\.|$)"],
@@ -53,7 +53,7 @@ RUN_TIME = {
     "preflight/lint/value_kinds.py": [],
     "preflight/loaders/yaml_scalars.py": [],
     "preflight/loaders/shell/expr_command.py": [],
-    "preflight/loaders/shell/syntax_tree.py": ["\n\t*word(?=\n|\\Z)"],
+    "preflight/loaders/shell/bash_parser.py": ["\n\t*word(?=\n|\\Z)"],
     "preflight/loaders/shell/launch_faults.py": [
         *[r"(?<=\n)([ \t]+)word[ \t]*(?=\n|\Z)|(?<=\n)word[ \t]+(?=\n|\Z)"],
         *[r"(?m)^[ \t]*name[ \t]+="],

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from preflight.dialects.unsupported_programs import contracts
+from preflight.dialects.supported_programs import contracts
 from upstream import front_end_news
 from upstream.frameworks import FRONT_ENDS, MEGATRON
 from upstream.front_end_news import Offered, Seen, describe, described, offered, section

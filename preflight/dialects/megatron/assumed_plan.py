@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import lcm
 
-from preflight.dialects.megatron.namespace import NotKnown, Run
+from preflight.dialects.megatron.derivation_namespace import NotKnown, Run
 from preflight.dialects.megatron.parse_faults import UNKNOWN_FLAG
 from preflight.dialects.megatron.parsing import Parsed
 from preflight.dialects.megatron.plan_values import Puts

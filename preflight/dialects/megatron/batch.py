@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from preflight.dialects.megatron.namespace import NotKnown, Run, derives
+from preflight.dialects.megatron.derivation_namespace import NotKnown, Run, derives
 
 
 @derives("global_batch_size", "is_global_batch_size_explicitly_specified")

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from preflight.dialects import Surroundings
 from preflight.dialects.device_and_release import Identity, has_checks, identify, most_like, named_in_text, undescribed
-from preflight.dialects.megatron.deprecated_arguments import RENAMED
+from preflight.dialects.megatron.derivation_namespace import Run
 from preflight.dialects.megatron.framework_version import is_telling, versions
-from preflight.dialects.megatron.namespace import Run
+from preflight.dialects.megatron.mindspeed_renamed_arguments import RENAMED
 from preflight.dialects.megatron.options import RELEASES, Flag, Table, lists_choice, releases_that_take, releases_with
 from preflight.dialects.megatron.parser_input import split_by_old_runners
 from preflight.loaders.document import Document

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from preflight.dialects.megatron.namespace import Run
+from preflight.dialects.megatron.derivation_namespace import Run
 
 FORCED = frozenset(
     [

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from preflight.dialects import Reading
 from preflight.dialects.megatron import batch, layout, network_sizes, pipeline, silent_changes
-from preflight.dialects.megatron.namespace import NotKnown, Run, derives, perform
+from preflight.dialects.megatron.derivation_namespace import NotKnown, Run, derives, perform
 from preflight.dialects.megatron.options import table
 from preflight.dialects.megatron.run_plan import plan
 from preflight.loaders.document import Document, Node, Setting

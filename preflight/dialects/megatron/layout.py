@@ -6,8 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from math import prod
 
-from preflight.dialects.megatron.mindspeed import inflates
-from preflight.dialects.megatron.namespace import NotKnown, Run, derives
+from preflight.dialects.megatron.derivation_namespace import NotKnown, Run, derives
+from preflight.dialects.megatron.mindspeed_derivations import inflates
 from preflight.dialects.megatron.pipeline import written
 from preflight.run.arguments import REMOVE, Arguments
 from preflight.run.training_plan import Sizes

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 
 from preflight import schemas
-from preflight.dialects.megatron import batch, layout, mindspeed, network_sizes, pipeline, silent_changes
+from preflight.dialects.megatron import batch, layout, mindspeed_derivations, network_sizes, pipeline, silent_changes
 from preflight.dialects.megatron.checkpoint_overrides import FILLED, FORCED, from_checkpoint
+from preflight.dialects.megatron.derivation_namespace import Run, perform
 from preflight.dialects.megatron.framework_version import ENTRIES, core_release, updates_in_place, versions
-from preflight.dialects.megatron.namespace import Run, perform
 from preflight.dialects.megatron.options import RELEASES, Flag, Table, releases_with
 from preflight.dialects.megatron.parse_faults import of_another_script
 from preflight.dialects.megatron.parser_input import Spelled, entry_path, has_sizes, not_only_generates
@@ -287,7 +287,7 @@ def lose_defaults(run: Run, parsed: Parsed, because: str) -> None:
 
 
 STEPS = (*layout.STEPS, *pipeline.STEPS, *network_sizes.STEPS, *batch.STEPS, *silent_changes.STEPS)
-MINDSPEED_STEPS = (*mindspeed.BEFORE, *STEPS, *mindspeed.AFTER)
+MINDSPEED_STEPS = (*mindspeed_derivations.BEFORE, *STEPS, *mindspeed_derivations.AFTER)
 
 
 class Words(NamedTuple):

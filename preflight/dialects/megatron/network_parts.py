@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from preflight.dialects.megatron.namespace import NotKnown, Run
+from preflight.dialects.megatron.derivation_namespace import NotKnown, Run
 from preflight.dialects.megatron.pipeline import held_layers, parse_hybrid
 from preflight.run.training_plan import LinearAttention, SparseAttention
 from preflight.run.version_ranges import matches

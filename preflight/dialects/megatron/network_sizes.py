@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from preflight.dialects.megatron.namespace import NotKnown, Run, derives
+from preflight.dialects.megatron.derivation_namespace import NotKnown, Run, derives
 from preflight.dialects.megatron.parsing import Parsed
 from preflight.run.published_models import vocabularies
 from preflight.run.training_plan import Bound

@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 from itertools import groupby
 
-from preflight.dialects.megatron.namespace import ARGUMENTS, NotKnown, Run, derives
+from preflight.dialects.megatron.derivation_namespace import ARGUMENTS, NotKnown, Run, derives
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.record import NamedTuple
 

@@ -4,7 +4,7 @@ formula."""
 from __future__ import annotations
 
 from preflight.dialects.megatron import network_parts
-from preflight.dialects.megatron.namespace import Run
+from preflight.dialects.megatron.derivation_namespace import Run
 from preflight.dialects.megatron.pipeline import held_layers
 from preflight.dialects.megatron.plan_values import Source
 from preflight.dialects.megatron.unmodelled_memory import is_on

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from preflight.dialects.megatron.namespace import NotKnown, Run
+from preflight.dialects.megatron.derivation_namespace import NotKnown, Run
 from preflight.run.value import Value, derived, unknown
 from preflight.source.finding import Edit
 from preflight.source.type_hints import Any, Protocol

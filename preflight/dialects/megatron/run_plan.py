@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from preflight.dialects.megatron import network_parts, network_sizes, plan_model, plan_training
-from preflight.dialects.megatron.mindspeed import inflates
-from preflight.dialects.megatron.namespace import NotKnown, Run
+from preflight.dialects.megatron import network_parts, network_sizes, plan_network, plan_training
+from preflight.dialects.megatron.derivation_namespace import NotKnown, Run
+from preflight.dialects.megatron.mindspeed_derivations import inflates
 from preflight.dialects.megatron.network_parts import overlaps
 from preflight.dialects.megatron.pipeline import held_layers
 from preflight.dialects.megatron.plan_values import Puts, Source
@@ -204,7 +204,7 @@ def plan(run: Run, target: Target, writer: Puts) -> Plan:
     unmodelled, doubted = find_unmodelled(source)
     return Plan(
         target=target,
-        model=plan_model.model(source),
+        model=plan_network.model(source),
         layout=layout(source),
         batch=Batch(
             micro=source.take("micro_batch_size"),

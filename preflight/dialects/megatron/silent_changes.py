@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from preflight.dialects.megatron.namespace import ARGUMENTS, Run, Step, derives
+from preflight.dialects.megatron.derivation_namespace import ARGUMENTS, Run, Step, derives
 from preflight.source.record import NamedTuple
 
 CONFIG = "megatron/core/transformer/transformer_config.py"

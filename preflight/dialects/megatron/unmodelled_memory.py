@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from preflight.dialects.megatron import network_parts
-from preflight.dialects.megatron.namespace import NotKnown, Run
+from preflight.dialects.megatron.derivation_namespace import NotKnown, Run
 from preflight.dialects.megatron.network_parts import hybrid_parts, is_one_graph
-from preflight.dialects.megatron.plan_model import FAMILIES
+from preflight.dialects.megatron.plan_network import FAMILIES
 from preflight.dialects.megatron.plan_values import Source
 from preflight.run.unmodelled_features import Unmodelled
 

@@ -220,6 +220,6 @@ class MindFormersDialect:
             from preflight.dialects.mindformers.pynative import read_pynative
 
             return read_pynative(document, tree, surroundings)
-        from preflight.dialects.mindformers.graph_mode import read_graph
+        from preflight.dialects.mindformers.graph_config import read_graph
 
         return read_graph(document, surroundings, set_beside(document, tree, surroundings))

@@ -74,7 +74,7 @@ def read_launch(document: Document, surroundings: Surroundings) -> Reading:
 
         reading = read_pynative(config, config.tree, around)
     else:
-        from preflight.dialects.mindformers.graph_mode import read_graph
+        from preflight.dialects.mindformers.graph_config import read_graph
 
         reading = read_graph(config, around, overrides(launch, document.run))
     cluster = _cluster(reading.cluster, launch, surroundings.request, listed)

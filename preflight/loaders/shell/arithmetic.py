@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from preflight.loaders.document import Piece
+from preflight.loaders.shell.bash_parser import Node, Tree
 from preflight.loaders.shell.expansion_forms import EXPANSIONS, QUOTES
 from preflight.loaders.shell.state import Expands, Variable
-from preflight.loaders.shell.syntax_tree import Node, Tree
 from preflight.loaders.shell.word_splitting import Field, text_of, why
 from preflight.source.record import NamedTuple
 from preflight.source.source_file import Span

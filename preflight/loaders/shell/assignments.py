@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
 from preflight.loaders.document import Launch, Piece
+from preflight.loaders.shell.bash_parser import Node, Tree
 from preflight.loaders.shell.expansion import Expander
 from preflight.loaders.shell.expansion_forms import BARE, EXPANSIONS, QUOTES
 from preflight.loaders.shell.state import State, Variable, bounded
-from preflight.loaders.shell.syntax_tree import Node, Tree
 from preflight.loaders.shell.word_splitting import UNREAD, Field, Value, fields, joined, merged, text_of, word
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.source_file import Span

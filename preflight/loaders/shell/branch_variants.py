@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from preflight.loaders.shell.syntax_tree import Node, Tree, parse
+from preflight.loaders.shell.bash_parser import Node, Tree, parse
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.record import NamedTuple
 from preflight.source.source_file import InputError, Source

@@ -6,10 +6,10 @@ import posixpath
 import re
 
 from preflight.loaders.document import Piece, Word
+from preflight.loaders.shell.bash_parser import Node, Tree, ancestors
 from preflight.loaders.shell.command_words import words_of
 from preflight.loaders.shell.expansion import Expander
 from preflight.loaders.shell.state import State, Variable
-from preflight.loaders.shell.syntax_tree import Node, Tree, ancestors
 from preflight.loaders.shell.word_splitting import Field, Value, text_of, word
 from preflight.source.source_file import Span
 from preflight.source.type_hints import Protocol

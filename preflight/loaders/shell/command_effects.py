@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from preflight.loaders.document import Piece, Word
 from preflight.loaders.entry_scripts import command_name
 from preflight.loaders.launcher_options import SLURM, read_options
-from preflight.loaders.launcher_values import Allocation, allocation, over
 from preflight.loaders.launchers import SHELLS, TASKS, Taken, started_by
+from preflight.loaders.process_counts import Allocation, allocation, over
 from preflight.loaders.shell.assignments import assign, in_each
+from preflight.loaders.shell.bash_parser import Node, Tree, parse
 from preflight.loaders.shell.builtins import CHANGES, change_folder, keep_folder, removed_folders, set_options, shift
 from preflight.loaders.shell.command_output import SETS, Printer, Streams, path_of, print_to_variable, streams_of
 from preflight.loaders.shell.command_words import read, substitute, words_of
@@ -19,7 +20,6 @@ from preflight.loaders.shell.launches import MAX_LAUNCHES, Found, Front, Launche
 from preflight.loaders.shell.nested_commands import UNKNOWN, Inside, Nested, Texts, inner_shell, nested
 from preflight.loaders.shell.scripts import Files, WrittenScripts
 from preflight.loaders.shell.state import FILE, Read, State, Variable
-from preflight.loaders.shell.syntax_tree import Node, Tree, parse
 from preflight.loaders.shell.walker import Follower
 from preflight.loaders.shell.word_splitting import PILED, UNREAD, Field, Value, text_of, value_of, word
 from preflight.loaders.slurm import sbatch, variables

@@ -7,10 +7,10 @@ import re
 from collections.abc import Sequence
 
 from preflight.loaders.document import Piece
+from preflight.loaders.shell.bash_parser import Node, Tree
 from preflight.loaders.shell.command_words import heredoc, words_of
 from preflight.loaders.shell.expansion import Expander
 from preflight.loaders.shell.state import FILE, Read, Variable
-from preflight.loaders.shell.syntax_tree import Node, Tree
 from preflight.loaders.shell.word_splitting import Field, Value, text_of
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.record import NamedTuple

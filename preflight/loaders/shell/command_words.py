@@ -6,9 +6,9 @@ import re
 
 from preflight.loaders.document import Piece
 from preflight.loaders.shell.assignments import forget, words_at
+from preflight.loaders.shell.bash_parser import Node, Tree
 from preflight.loaders.shell.expansion import Expander
 from preflight.loaders.shell.state import Variable
-from preflight.loaders.shell.syntax_tree import Node, Tree
 from preflight.loaders.shell.word_splitting import Field, Value, merged, text_of
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.source_file import Span

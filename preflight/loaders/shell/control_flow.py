@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from preflight.loaders.document import Piece
 from preflight.loaders.shell.arithmetic import arithmetic as computed
 from preflight.loaders.shell.assignments import forget, words_at
+from preflight.loaders.shell.bash_parser import Node, Tree
 from preflight.loaders.shell.expansion import Expander
 from preflight.loaders.shell.expansion_forms import glob
 from preflight.loaders.shell.misread_tests import misread
 from preflight.loaders.shell.state import State, Variable
-from preflight.loaders.shell.syntax_tree import Node, Tree
 from preflight.loaders.shell.word_splitting import text_of
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.type_hints import Protocol

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 from preflight.loaders.document import Piece
 from preflight.loaders.shell.arithmetic import NotKnown, arithmetic, evaluate, number
+from preflight.loaders.shell.bash_parser import Node, Tree
 from preflight.loaders.shell.expansion_forms import (
     BARE,
     DOUBLE,
@@ -35,7 +36,6 @@ from preflight.loaders.shell.expansion_forms import (
     unknown,
 )
 from preflight.loaders.shell.state import Changes, Expands, State, Variable
-from preflight.loaders.shell.syntax_tree import Node, Tree
 from preflight.loaders.shell.word_splitting import Bit, Bits, Value, joined, merged, text_of, why
 from preflight.source.budget import may_step
 from preflight.source.lazy_regex import lazy_pattern

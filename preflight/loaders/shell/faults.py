@@ -9,10 +9,10 @@ from functools import lru_cache
 from itertools import islice
 
 from preflight.loaders.document import Problem
+from preflight.loaders.shell.bash_parser import Tree, ancestors
 from preflight.loaders.shell.command_effects import Commands
 from preflight.loaders.shell.launches import chains
 from preflight.loaders.shell.state import OPTION, Variable
-from preflight.loaders.shell.syntax_tree import Tree, ancestors
 from preflight.source.finding import Message
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.source_file import Source, Span

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from preflight.loaders.document import Document, Launch, Problem, Word
+from preflight.loaders.shell.bash_parser import Node, Tree, ancestors, parse, unclosed_document
 from preflight.loaders.shell.command_effects import Commands
 from preflight.loaders.shell.faults import (
     MOST_BROKEN,
@@ -17,7 +18,6 @@ from preflight.loaders.shell.faults import (
     referenced,
 )
 from preflight.loaders.shell.launches import Found
-from preflight.loaders.shell.syntax_tree import Node, Tree, ancestors, parse, unclosed_document
 from preflight.source.finding import Message
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.source_file import InputError, Source, Span

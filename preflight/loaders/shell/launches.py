@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from preflight.loaders.document import Launch, Unknown, Word
 from preflight.loaders.entry_scripts import command_name
-from preflight.loaders.launcher_values import Allocation
 from preflight.loaders.launchers import Taken, behind_script, started_by, take_apart
+from preflight.loaders.process_counts import Allocation
 from preflight.loaders.shell.builtins import working_folder
 from preflight.loaders.shell.nested_commands import Texts
 from preflight.loaders.shell.state import OPTION, State, Variable

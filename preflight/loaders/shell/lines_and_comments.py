@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from preflight.loaders.document import Comment, Word
-from preflight.loaders.shell.syntax_tree import Node, Tree, ancestors, parse
+from preflight.loaders.shell.bash_parser import Node, Tree, ancestors, parse
 from preflight.source.source_file import CannotEdit, Source, Span, Splice
 
 

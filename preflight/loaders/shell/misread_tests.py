@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from preflight.loaders.document import Problem
-from preflight.loaders.shell.syntax_tree import Node, Tree, ancestors
+from preflight.loaders.shell.bash_parser import Node, Tree, ancestors
 from preflight.source.finding import Message
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.record import NamedTuple

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from itertools import groupby
 
 from preflight.loaders.document import Piece
-from preflight.loaders.shell.syntax_tree import Node, Tree
+from preflight.loaders.shell.bash_parser import Node, Tree
 from preflight.loaders.shell.word_splitting import PILED, Value
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.record import NamedTuple

@@ -11,9 +11,9 @@ from itertools import islice
 from preflight.loaders.bounds import MAX_SCRIPT
 from preflight.loaders.document import Problem
 from preflight.loaders.shell.bash_delimiters import Refused, TooDeep
+from preflight.loaders.shell.bash_parser import UNFILLED, without_placeholders
 from preflight.loaders.shell.bash_syntax_check import Block, Commands
 from preflight.loaders.shell.bash_tokens import REDIRECTIONS
-from preflight.loaders.shell.syntax_tree import UNFILLED, without_placeholders
 from preflight.source.finding import Message
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.record import NamedTuple

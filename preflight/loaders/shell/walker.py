@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from preflight.loaders.shell import control_flow
 from preflight.loaders.shell.arithmetic import let
 from preflight.loaders.shell.assignments import assign, declare
+from preflight.loaders.shell.bash_parser import Node, Tree
 from preflight.loaders.shell.command_words import words_of
 from preflight.loaders.shell.control_flow import follow_case, follow_for, follow_if, follow_while
 from preflight.loaders.shell.expansion import Expander
 from preflight.loaders.shell.state import FILE, Changes, Read, RunsCommands, Variable
-from preflight.loaders.shell.syntax_tree import Node, Tree
 
 MAX_DEPTH = 60
 MAX_CONDITION = 2000

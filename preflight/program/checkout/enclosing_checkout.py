@@ -27,7 +27,7 @@ from preflight.source.type_hints import TYPE_CHECKING
 if TYPE_CHECKING:  # it loads when a framework is there
     from preflight.loaders.document import Document
     from preflight.program.checkout.config_consumers import FrontEndPackage
-    from preflight.program.checkout.framework_package import Package
+    from preflight.program.checkout.framework import Package
     from preflight.program.checkout.parser_options import OwnOption
 
 HIGHEST = 16
@@ -55,7 +55,7 @@ class Checkout:
             found = next(((layout, at) for layout, at in self._places.items() if layout.framework == framework), None)
             if found is None:
                 return None
-            from preflight.program.checkout.framework_package import Package
+            from preflight.program.checkout.framework import Package
 
             layout, at = found
             self._packages[framework] = Package(layout, self.files if at == self.root else Files(at))
@@ -82,7 +82,7 @@ class Checkout:
 
     def _beside(self, framework: str, version: str) -> Iterator[str]:
         """The neighbouring folders that contain a version of a framework."""
-        from preflight.program.checkout.framework_package import Package
+        from preflight.program.checkout.framework import Package
 
         above = os.path.dirname(self.root)
         for entry in listed(above)[:MOST_FOLDERS] if above != self.root else ():
@@ -112,7 +112,7 @@ class Checkout:
     def entry(self, name: str) -> Mapping[str, OwnOption]:
         """The options that an entry script adds, by name."""
         if name not in self._entries:
-            from preflight.program.checkout.framework_package import entry_options
+            from preflight.program.checkout.framework import entry_options
 
             self._entries[name] = entry_options(self.files, name)
         return self._entries[name]

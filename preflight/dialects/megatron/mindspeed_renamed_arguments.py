@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from preflight.dialects.megatron.namespace import Run, derives
+from preflight.dialects.megatron.derivation_namespace import Run, derives
 from preflight.run.version_ranges import matches
 
 LLM = "mindspeed_llm/features_manager/"

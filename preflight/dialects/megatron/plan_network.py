@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from preflight.dialects.megatron import network_parts
-from preflight.dialects.megatron.deprecated_arguments import before
-from preflight.dialects.megatron.namespace import Run
+from preflight.dialects.megatron.derivation_namespace import Run
+from preflight.dialects.megatron.mindspeed_renamed_arguments import before
 from preflight.dialects.megatron.network_parts import (
     hybrid_parts,
     mamba,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from preflight.dialects.megatron.deprecated_arguments import before, older_names
-from preflight.dialects.megatron.namespace import Run, Step, derives
+from preflight.dialects.megatron.derivation_namespace import Run, Step, derives
+from preflight.dialects.megatron.mindspeed_renamed_arguments import before, older_names
 from preflight.run.version_ranges import matches
 from preflight.source.record import NamedTuple
 
