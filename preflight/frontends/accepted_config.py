@@ -17,7 +17,7 @@ from preflight.source.spelling import nearest
 from preflight.source.type_hints import Any
 
 TARGET = "_target_"
-"""Hydra's key with the class that a section creates; it is no setting."""
+"""Hydra's key for the class that a section creates; not a setting."""
 CLOSE = 0.75
 """The similarity from which a key is reported as a misspelling of its neighbour."""
 

@@ -18,17 +18,17 @@ from preflight.steptime.error_ranges import FACTORS, untimed
 UPSTREAM = Path(os.environ.get("PREFLIGHT_UPSTREAM", "/nowhere")) / "NVIDIA+Megatron-LM" / "repo"
 DIALECT = Path(__file__).parents[2] / "preflight" / "dialects" / "megatron"
 READ = (
-    "plan_model",
+    "plan_network",
     "plan_training",
-    "planning",
+    "run_plan",
     "network_parts",
-    "sizes",
-    "unmodelled",
+    "network_sizes",
+    "unmodelled_memory",
     "layout",
     "batch",
     "pipeline",
-    "mindspeed",
-    "silent_switches",
+    "mindspeed_derivations",
+    "silent_changes",
 )
 FRAMEWORKS = ("megatron", "mindspeed", "mindspeed-llm")
 HARMLESS = (Path(__file__).parent / "harmless_options.txt").read_text(encoding="utf-8").split()
