@@ -19,8 +19,9 @@ from upstream.extraction import changes, scoped, sites_of
 from upstream.frameworks import FRAMEWORKS, FRONT_ENDS, MEGATRON, Framework
 from upstream.options import NoOptions, options
 from upstream.repositories import VARIABLE, WHEELS, NoRepository, Repositories
+from upstream.stale import pinned, stale
 from upstream.uncovered import INTERPRETED, release_of, uncovered
-from upstream.update import chosen, pinned, stale, update
+from upstream.update import chosen, update
 from upstream.write import SCHEMAS, write
 
 

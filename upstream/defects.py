@@ -93,7 +93,10 @@ def branches(framework: Framework) -> dict[str, str]:
 def ranges(framework: Framework, repositories: Repositories, rows: Mapping[str, Row]) -> dict[str, Found]:
     """Defect → the ranges of releases that have it, and those whose branch has received the fix since. Raises
     NoRepository."""
-    tags, heads = releases(framework), branches(framework)
+    tags, heads = (
+        {name: repositories.revision(framework, revision) for name, revision in found.items()}
+        for found in (releases(framework), branches(framework))
+    )
     trees = Trees(repositories.path(framework))
     paths = {path for row in rows.values() for path in row["source"]["files"]}
     trees.read((revision, path) for revision in {*tags.values(), *heads.values()} for path in paths)

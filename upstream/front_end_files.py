@@ -1,22 +1,21 @@
-"""The files of front ends that would be written differently: tables, contracts, and the checks that releases lack."""
+"""The files of front ends that would be written differently: tables, contracts, the checks that releases lack, the
+tables of refusals and the ranges of known defects."""
 
 from __future__ import annotations
 
-import json
 import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from preflight.dialects.supported_programs import contracts as described
-from preflight.frontends.front_end import data
 from preflight.run.version_ranges import numbers
 from upstream.checkout import Checkout
+from upstream.defects import TABLE, written
 from upstream.frameworks import COMPARED, FRONT_ENDS, MEGATRON, Framework
-from upstream.front_end_news import Offered, contract
+from upstream.front_end_news import Offered, contract, is_patch
 from upstream.frontends import __main__ as tables
-from upstream.frontends import contracts, megatron_bridge, option_releases
+from upstream.frontends import contracts, megatron_bridge, option_refusals, option_releases
 from upstream.frontends.rows import SCHEMAS
-from upstream.news import Say
+from upstream.news import Say, known_patches
 from upstream.repositories import Repositories, wheels
 
 
@@ -29,7 +28,8 @@ def stale(repositories: Repositories, say: Say = print) -> Iterator[str]:
             continue
         say(front_end.name)
         yield from _contracts(front_end, repositories, say)
-        yield from _lacks(front_end, repositories)
+        yield from _patches(front_end, repositories, say)
+        yield from _beside(front_end, repositories)
         try:
             texts = _tables(front_end, repositories)
         except subprocess.CalledProcessError as error:
@@ -49,25 +49,43 @@ def _tables(front_end: Framework, repositories: Repositories) -> Mapping[Path, s
 
 
 def _contracts(front_end: Framework, repositories: Repositories, say: Say) -> Iterator[str]:
-    tags = frozenset(Checkout(repositories.path(front_end), "HEAD").tags)
     for path in sorted(contracts.CONTRACTS.glob(f"{front_end.name}-[0-9]*.json")):
-        release = path.stem.removeprefix(f"{front_end.name}-")
-        packed = sorted(wheels().glob(f"{front_end.name.replace('-', '_')}-{release}-*.whl"))
-        if f"v{release}" not in tags and not packed:
-            say(f"{front_end.name} {release}: neither its tag nor its wheel is there")
-            continue
-        tag = f"v{release}" if f"v{release}" in tags else ""
-        one = Offered(release, tag, None if tag else packed[0])
-        if contract(front_end.name, one, repositories) != path.read_text(encoding="utf-8"):
+        one = _offered(front_end, path.stem.removeprefix(f"{front_end.name}-"), repositories, say)
+        if one is not None and contract(front_end.name, one, repositories) != path.read_text(encoding="utf-8"):
             yield f"frontends/contracts/{path.name}"
 
 
-def _lacks(front_end: Framework, repositories: Repositories) -> Iterator[str]:
-    name = front_end.name
-    if name not in option_releases.LACKING:
-        return
-    clone, base = option_releases.Clone(repositories.path(front_end), name), numbers(data(name)["release"])
-    older = [one for one in described(name) if numbers(one) < base and clone.has(one)]
-    written = json.loads((contracts.CONTRACTS / "lacks.json").read_text(encoding="utf-8"))[name]
-    if any(option_releases.lacking(name, clone, release) != written.get(release) for release in older):
-        yield f"frontends/contracts/lacks.json of {name}"
+def _offered(front_end: Framework, release: str, repositories: Repositories, say: Say) -> Offered | None:
+    """A release by its tag or its wheel; None if neither is available, which is reported."""
+    tag = f"v{release}" if f"v{release}" in Checkout(repositories.path(front_end), "HEAD").tags else ""
+    packed = sorted(wheels().glob(f"{front_end.name.replace('-', '_')}-{release}-*.whl"))
+    if not tag and not packed:
+        say(f"{front_end.name} {release}: neither its tag nor its wheel is there")
+        return None
+    return Offered(release, tag, None if tag else packed[0])
+
+
+def _patches(front_end: Framework, repositories: Repositories, say: Say) -> Iterator[str]:
+    """The releases that are no longer patches of the release that they are read as."""
+    for release in sorted(known_patches(front_end.name), key=numbers):
+        one = _offered(front_end, release, repositories, say)
+        text = contract(front_end.name, one, repositories) if one is not None else None
+        if text is not None and not is_patch(text):
+            yield f"releases.json: {front_end.name} {release} is not a patch"
+
+
+def _beside(front_end: Framework, repositories: Repositories) -> Iterator[str]:
+    """The files with the checks that older releases lack, with the refusals, and with the ranges of known defects."""
+    name, place = front_end.name, repositories.path(front_end)
+    files: dict[Path, str] = {}
+    if name in option_releases.LACKING:
+        files[option_releases.LACKS] = option_releases.lacks_text(option_releases.Clone(place, name))
+    if name in option_refusals.PLACES:
+        clone = option_releases.Clone(place, name, wheels())
+        files[option_refusals.path_of(name)] = option_refusals.table_text(name, clone)
+    table = SCHEMAS.parent / name / TABLE
+    if table.is_file():
+        files[table] = written(front_end, repositories, SCHEMAS.parent)
+    for path, text in files.items():
+        if path.read_text(encoding="utf-8") != text:
+            yield str(path.relative_to(SCHEMAS.parent))

@@ -106,7 +106,7 @@ def describe(front_end: Framework, repositories: Repositories, one: Offered) -> 
     text = contract(front_end.name, one, repositories)
     if text is None:
         return Seen(one.name, like, written=False)
-    if front_end.name in option_releases.READ and _is_patch(text):
+    if front_end.name in option_releases.READ and is_patch(text):
         of = str(data(front_end.name)["release"])
         table = json.loads(RELEASES.read_text(encoding="utf-8"))
         table["patches"].setdefault(front_end.name, {})[one.name] = {"of": of}
@@ -124,7 +124,7 @@ def describe(front_end: Framework, repositories: Repositories, one: Offered) -> 
     return Seen(one.name, like, not refused, lines, len(runs), refused)
 
 
-def _is_patch(text: str) -> bool:
+def is_patch(text: str) -> bool:
     """Whether a contract takes and refuses the same as the described release."""
     parts = {key: value for key, value in json.loads(text).items() if key not in ("release", "commit")}
     return not any(value for part in parts.values() for value in (part.values() if isinstance(part, dict) else [part]))

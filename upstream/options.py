@@ -81,9 +81,12 @@ def _run(words: list[str], folder: str, whose: str) -> str:
         "PYTHONHASHSEED": "0",
         "ASCEND_HOME_PATH": folder,
     }
-    done = subprocess.run(
-        words, capture_output=True, text=True, timeout=_SECONDS, cwd=folder, env=environment, check=False
-    )
+    try:
+        done = subprocess.run(
+            words, capture_output=True, text=True, timeout=_SECONDS, cwd=folder, env=environment, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise NoOptions(f"the parser of {whose} does not run: {error}") from error
     if done.returncode:
         raise NoOptions(f"the parser of {whose} does not run: {done.stderr.strip()[-2000:]}")
     return done.stdout

@@ -32,7 +32,7 @@ class NoRepository(Exception):
 
 class Repositories:
     """Repositories by framework: given one by one as NAME=PATH or PATH, otherwise found in the folder that the variable
-    names. pinned: framework → release → the commit at which it is read, wherever its branch is."""
+    names. pinned: framework → release, tag or branch → the commit at which it is read, wherever its branch is."""
 
     def __init__(
         self,
@@ -63,13 +63,18 @@ class Repositories:
         except NoRepository:
             return False
 
-    def checkout(self, framework: Framework, release: str) -> Checkout | Wheel:
-        """A release of a framework; any other name is a revision."""
+    def revision(self, framework: Framework, release: str) -> str:
+        """The revision at which a release of a framework is read; any other name is a revision."""
+        pinned = self._pinned.get(framework.name, {})
         try:
             known = framework.release(release)
-            revision = self._pinned.get(framework.name, {}).get(known.name, known.revision)
         except KeyError:
-            revision = release
+            return pinned.get(release, release)
+        return pinned.get(known.name, known.revision)
+
+    def checkout(self, framework: Framework, release: str) -> Checkout | Wheel:
+        """A release of a framework; any other name is a revision."""
+        revision = self.revision(framework, release)
         if revision.endswith(".whl"):
             return Wheel(wheels() / revision)
         return Checkout(self.path(framework), revision)

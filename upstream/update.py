@@ -15,25 +15,22 @@ from typing import Any, NamedTuple
 from preflight.run.version_ranges import numbers
 from upstream import found as kept
 from upstream.checkout import NoRevision
-from upstream.compact import entries
-from upstream.defects import TABLE, candidates, written
+from upstream.defects import TABLE, candidates
 from upstream.diff import diff
 from upstream.elsewhere import Tables, changed_elsewhere
 from upstream.found import Found
 from upstream.frameworks import FRAMEWORKS, FRONT_ENDS, Framework, Release, with_found
-from upstream.front_end_files import stale as stale_front_ends
 from upstream.front_end_news import Seen
 from upstream.front_end_news import describe as describe_front_end
 from upstream.front_end_news import offered as offered_by
 from upstream.front_end_news import section as front_end_section
-from upstream.graph_tables import texts
 from upstream.keys import keys
 from upstream.news import News, Say, fetched, moved, news, packed, patched, tagged
 from upstream.options import NoOptions, options
 from upstream.release_table import RELEASES, as_text
 from upstream.repositories import NoRepository, Repositories, wheels
 from upstream.trial import COUNT, Trial
-from upstream.write import SCHEMAS, documents
+from upstream.write import SCHEMAS
 
 ROOT = Path(__file__).parent.parent
 MOST = 400
@@ -337,38 +334,6 @@ def section(one: Described) -> Iterator[str]:
             yield from ("", f"### {title}", "", "```text", *lines[:MOST], "```")
             if len(lines) > MOST:
                 yield f"and {len(lines) - MOST} lines more."
-
-
-def stale(frameworks: Sequence[Framework], repositories: Repositories, python: str, say: Say) -> Iterator[str]:
-    """The files that a rewrite at the commits they name would change."""
-    for framework in frameworks:
-        folder = SCHEMAS / framework.name
-        for name, document in documents(framework, repositories, python, folder / "decisions.json", say).items():
-            if (folder / name).read_text(encoding="utf-8") != entries(document):
-                yield f"{framework.name}/{name}"
-        yield from _stale_beside(framework, repositories)
-    if len(frameworks) == len(FRAMEWORKS):
-        yield from stale_front_ends(repositories, say)
-
-
-def _stale_beside(framework: Framework, repositories: Repositories) -> Iterator[str]:
-    """The files that follow from the described releases and would change: ranges of known defects, tables of keys."""
-    table = SCHEMAS / framework.name / TABLE
-    if table.is_file() and table.read_text(encoding="utf-8") != written(framework, repositories, SCHEMAS):
-        yield f"{framework.name}/{TABLE}"
-    if framework.parser == "keys":
-        for path, text in texts().items():
-            if path.read_text(encoding="utf-8") != text:
-                yield f"{framework.name}/graph/{path.name}"
-
-
-def pinned() -> dict[str, dict[str, str]]:
-    """Framework → release → the commit at which it is described."""
-    tables = {name: json.loads((SCHEMAS / name / "releases.json").read_text(encoding="utf-8")) for name in FRAMEWORKS}
-    return {
-        name: {one: row["commit"] for one, row in table["releases"].items() if not row["revision"].endswith(".whl")}
-        for name, table in tables.items()
-    }
 
 
 def chosen(names: Sequence[str]) -> list[Framework]:

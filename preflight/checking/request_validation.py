@@ -12,6 +12,7 @@ from preflight.run.cluster import find_device, network_rate, networks
 from preflight.run.project_settings import Choice, Facts
 from preflight.run.request import MOST_DEVICES, Target
 from preflight.run.version_ranges import numbers
+from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.source_file import InputError
 from preflight.source.spelling import did_you_mean
 from preflight.source.type_hints import Any
@@ -173,3 +174,22 @@ def verify_facts(facts: Facts, plugins: Plugins) -> None:
         if wanted.framework not in known:
             hint = did_you_mean(wanted.framework, known) or f"; known frameworks are {', '.join(known)}"
             raise InputError(f"there is no framework {wanted.framework!r}{hint}")
+        verify_version(wanted, plugins)
+
+
+RANGE = lazy_pattern(r"[<>=~^*,]|\.\.|\d\s*-\s*\d")
+NAMED = lazy_pattern(r"[a-z_-]{0,20}\d[\w.+-]*|main|master|dev|latest|[0-9a-f]{7,40}")
+"""Versions, tags and branches, and the names of branches that are read as the newest release."""
+
+
+def verify_version(wanted: Target, plugins: Plugins) -> None:
+    """Raises InputError for a version that names no single release."""
+    version = wanted.version
+    listed = {t.version for d in plugins.dialects for t in d.targets if t.framework == wanted.framework}
+    if not version or version in listed:
+        return
+    newest = max(listed, key=numbers)
+    if RANGE.search(version) is not None:
+        raise InputError(f"{version!r} is a range; name one release, such as {wanted.framework}@{newest}")
+    if NAMED.fullmatch(version) is None:
+        raise InputError(f"{version!r} is not the name of a release, such as {wanted.framework}@{newest}")

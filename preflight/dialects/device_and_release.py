@@ -133,6 +133,8 @@ class Identity(NamedTuple):
     patched: bool = False
     said: str = ""
     """The release that the code states, described or not."""
+    among: frozenset[str] = frozenset()
+    """The described releases in the range that a file installs, if it names no release."""
 
     @property
     def altered(self) -> bool:
@@ -157,7 +159,21 @@ def identify(checkout: Checkout | None, frameworks: Iterable[str]) -> Identity |
             return Identity(Target(name, package.release), _shown(package), package.proven, held, said=said)
     declared = {name: checkout.declared[name] for name in wanted if name in checkout.declared}
     first = next(((name, *found) for name, found in declared.items()), None)
-    return Identity(Target(first[0], first[1]), _saying(*first)) if first is not None else None
+    if first is None:
+        return None
+    among, file = checkout.ranges.get(first[0], (frozenset[str](), "")) if not first[1] else (frozenset[str](), "")
+    return Identity(Target(first[0], first[1]), file or _saying(*first), among=among)
+
+
+def named_by_environment(
+    document: Document, surroundings: Surroundings, frameworks: Collection[str]
+) -> Identity | None:
+    """The release in the environment that a document activates."""
+    if surroundings.around is None or ("bin/" not in (text := document.source.text) and "activate" not in text):
+        return None
+    installed = surroundings.around.environment(document)
+    name = next((one for one in frameworks if one in installed), None)
+    return Identity(Target(name, installed[name][0]), _saying(name, *installed[name])) if name is not None else None
 
 
 def _shown(package: Package) -> str:

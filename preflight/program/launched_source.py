@@ -91,6 +91,7 @@ HIGHEST = 16
 """Folders above a script in which its program is searched."""
 REPOSITORY = ".git"
 MODULE = "-m"
+_CHDIR = lazy_pattern(r"(?m)^#SBATCH[ \t]+(?:-D[ \t]*|--chdir[= ])[\"']?(/[^\s\"'$]+)")
 Sure = Literal["found", "likely", "elsewhere", "unsaid"]
 
 
@@ -179,7 +180,7 @@ class _Search:
         """Its possible working directories: () if it changes to one that does not exist here, None if it changes to
         none."""
         if self.launch.directory is None:
-            return None
+            return self._of_scheduler()
         to = self._path(self.launch.directory)
         if to.absolute:
             return (to.text,) if os.path.isdir(to.text) else ()
@@ -187,6 +188,11 @@ class _Search:
             return ()
         made = (os.path.normpath(os.path.join(folder, to.text)) for folder in (self.start, os.getcwd(), *self.above))
         return tuple(folder for folder in dict.fromkeys(made) if os.path.isdir(folder))
+
+    def _of_scheduler(self) -> tuple[str, ...] | None:
+        """The working directory that a script asks Slurm for, by an absolute path that exists here."""
+        found = _CHDIR.search(self.launch.entry.span.source.text)
+        return (found[1],) if found is not None and os.path.isdir(found[1]) else None
 
     def _entry(self, working: tuple[str, ...] | None, module: bool) -> Known:
         entry = self.launch.entry
@@ -202,8 +208,12 @@ class _Search:
     def _module_paths(self, working: tuple[str, ...] | None) -> tuple[str, ...]:
         """The existing folders of PYTHONPATH."""
         found = (one for one in self._named_paths(working) if one.whole and one.text)
-        made = [os.path.normpath(os.path.join(self.start, one.text)) for one in found]
-        return tuple(folder for folder in dict.fromkeys(made) if os.path.isdir(folder) and self.is_open(folder))
+        starts = dict.fromkeys((*(working or ()), self.start, *self.above, os.getcwd()))
+        made = [
+            next(filter(os.path.isdir, (os.path.normpath(os.path.join(at, one.text)) for at in starts)), "")
+            for one in found
+        ]
+        return tuple(folder for folder in dict.fromkeys(made) if folder and self.is_open(folder))
 
     def _imports_elsewhere(self, entry: str, working: tuple[str, ...] | None) -> bool:
         """Whether a script below the top finds its modules in PYTHONPATH only, of which no folder is here."""

@@ -43,6 +43,14 @@ def fit(releases: tuple[str, ...]) -> str:
     return Message(template, number=len(releases), oldest=releases[0], newest=releases[-1])
 
 
+def _fit_within(releases: tuple[str, ...], file: str) -> str:
+    """The same, if a file installs one of them."""
+    if len(releases) <= FEW:
+        return Message("of the described releases {releases:and} fit {file}", releases=releases, file=file)
+    template = "{number} described releases from {oldest} to {newest} fit {file}"
+    return Message(template, number=len(releases), oldest=releases[0], newest=releases[-1], file=file)
+
+
 def _unlike(job: Job) -> str:
     """The option that no described release has; "" for none."""
     option = strange(job)
@@ -56,6 +64,8 @@ def _unlike(job: Job) -> str:
 
 def fits(job: Job) -> str:
     """The possible releases of a run of unknown release; "" if that is not narrowed down."""
+    if (file := job.arguments.certainty.within) and (releases := fitting(job)):
+        return _fit_within(releases, file)
     return fit(fitting(job)) or _unlike(job)
 
 

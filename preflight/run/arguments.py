@@ -82,6 +82,8 @@ class Certainty(NamedTuple):
     takes: Callable[[str], frozenset[str] | None] = lambda name: None
     like: str = ""
     """The release that the code of the checkout resembles most, if nothing states its release, or "none"."""
+    within: str = ""
+    """The file that installs the framework in a range, if `releases` are those in it."""
 
     named: str = ""
     """The framework and the release that the evidence names, if it is undescribed."""

@@ -125,12 +125,20 @@ def test_write_rewrites_in_place(
 
 def test_write_leaves_what_needs_a_decision(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ("--target", "megatron@0.13.0", "--to", "megatron@0.19.0")
-    code, out, text = rewrite(tmp_path, capsys, "--hybrid-attention-ratio 0.5", *words)
-    assert (code, text) == (1, words_of(SCRIPT.format(more="--hybrid-attention-ratio 0.5")))
-    assert "    needs a decision: --hybrid-attention-ratio determines what is trained\n" in out
+    code, out, text = rewrite(tmp_path, capsys, "--kitchen-recipe-number 4", *words)
+    assert (code, text) == (1, words_of(SCRIPT.format(more="--kitchen-recipe-number 4")))
+    assert "    needs a decision: --kitchen-recipe-number determines what is trained\n" in out
     code, out, text = rewrite(tmp_path, capsys, "--rampup-batch-size 8 8 1000", *words)
     assert text == words_of(SCRIPT.format(more="--rampup-batch-size 8 8 1000"))
     assert "needs a decision: --rampup-batch-size determines what is trained" in out
+
+
+def test_write_removes_from_a_run_of_gpt_what_only_the_mamba_model_reads(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("--target", "megatron@0.13.0", "--to", "megatron@0.19.0")
+    code, _, text = rewrite(tmp_path, capsys, "--hybrid-attention-ratio 0.5", *words)
+    assert (code, text) == (0, words_of(SCRIPT.format(more="")))
 
 
 def test_a_new_name_that_asks_for_more_is_written_with_what_it_asks_for(

@@ -144,10 +144,15 @@ def table_text(name: str, clone: Clone) -> str:
     return f'{{\n  "releases": {json.dumps(described)},\n  "refusals": [\n{lines}\n  ]\n}}\n'
 
 
+def path_of(name: str) -> Path:
+    """The file of a front end."""
+    return SCHEMAS / "refusals" / f"{name}.json"
+
+
 def main(words: Sequence[str]) -> int:
     """NAME of a front end, the clone of its repository, and the folder with the wheels of releases without a tag."""
     name, place, *more = words
-    out = SCHEMAS / "refusals" / f"{name}.json"
+    out = path_of(name)
     out.parent.mkdir(exist_ok=True)
     out.write_text(table_text(name, Clone(Path(place), name, Path(more[0]) if more else None)), encoding="utf-8")
     print(out)

@@ -243,15 +243,24 @@ def write(clone: Clone, megatron: Clone | None = None) -> list[Path]:
     return out
 
 
-def write_lacks(clone: Clone) -> list[Path]:
-    """Write the rules that older releases of a front end lack, in the file for all such front ends."""
-    path, base = SCHEMAS / "contracts" / "lacks.json", numbers(data(clone.front_end)["release"])
-    found = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+LACKS = SCHEMAS / "contracts" / "lacks.json"
+"""The rules that older releases lack, of all front ends in LACKING."""
+
+
+def lacks_text(clone: Clone) -> str:
+    """The content of LACKS with the rows of a front end's older releases whose files are available."""
+    base = numbers(data(clone.front_end)["release"])
+    found = json.loads(LACKS.read_text(encoding="utf-8")) if LACKS.exists() else {}
     older = [one for one in contracts(clone.front_end) if numbers(one) < base and clone.has(one)]
     found[clone.front_end] = {release: lacking(clone.front_end, clone, release) for release in older}
     lines = (f"  {json.dumps(name)}: {value_lines(found[name])}" for name in sorted(found))
-    path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
-    return [path]
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def write_lacks(clone: Clone) -> list[Path]:
+    """Write the rules that older releases of a front end lack."""
+    LACKS.write_text(lacks_text(clone), encoding="utf-8")
+    return [LACKS]
 
 
 def main(words: Sequence[str]) -> int:

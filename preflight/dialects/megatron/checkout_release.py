@@ -7,7 +7,15 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from preflight.dialects import Surroundings
-from preflight.dialects.device_and_release import Identity, has_checks, identify, most_like, named_in_text, undescribed
+from preflight.dialects.device_and_release import (
+    Identity,
+    has_checks,
+    identify,
+    most_like,
+    named_by_environment,
+    named_in_text,
+    undescribed,
+)
 from preflight.dialects.megatron.derivation_namespace import Run
 from preflight.dialects.megatron.framework_version import is_telling, versions
 from preflight.dialects.megatron.mindspeed_renamed_arguments import RENAMED
@@ -61,11 +69,11 @@ def identified(document: Document, typed: Mapping[str, str | None], surroundings
         return None
     checkout = surroundings.checkout(document)
     if checkout is None or _is_another(document, typed, checkout, surroundings):
-        return _named(document, typed)
+        return _named(document, typed, surroundings)
     plain = _starts_plainly(document, checkout) and not _is_on_top(typed, checkout)
     found = identify(checkout, (PLAIN,) if plain else FAMILY)
     if found is None or (not found.target.version and found.package is None):
-        found = _named(document, typed) or found
+        found = _named(document, typed, surroundings) or found
     if checkout.patches:
         target = found.target if found is not None else Target("megatron")
         return Identity(target, checkout.patches[0], patched=True)
@@ -101,10 +109,10 @@ def _entries(document: Document, checkout: Checkout) -> Iterator[str]:
             yield inside
 
 
-def _named(document: Document, typed: Mapping[str, str | None]) -> Identity | None:
-    """The release that a document names; not a release of plain Megatron-LM if the run has options of a framework built
-    on it."""
-    found = named_in_text(document, FAMILY)
+def _named(document: Document, typed: Mapping[str, str | None], surroundings: Surroundings) -> Identity | None:
+    """The release that a document names, or its environment contains; not a release of plain Megatron-LM if the run has
+    options of a framework built on it."""
+    found = named_in_text(document, FAMILY) or named_by_environment(document, surroundings, FAMILY)
     on_top = found is not None and found.target.framework == "megatron" and any(map(is_telling, typed))
     return None if on_top else found
 
@@ -218,8 +226,11 @@ def _bounded(
 ) -> Certainty:
     """The certainty of a run that is bounded by its options, and by a file that names its release."""
     releases = possible_releases(target, typed)
+    inside = tuple(one for one in releases if found is not None and one in found.among)
     if found is not None and found.target.version in releases:
         releases = (found.target.version,)
+    elif inside and found is not None and found.target.framework == target.framework:
+        return begun._replace(releases=inside, stack=stack_of(target.framework), within=found.evidence)
     evidence = (
         found.evidence if found is not None and found.target.version else ""
     )  # otherwise only the framework is certain

@@ -14,7 +14,7 @@ from preflight.dialects.megatron.framework_version import TARGETS, choose, old_r
 from preflight.dialects.megatron.layout import relayout
 from preflight.dialects.megatron.namespace_inputs import Words, reads_own_file, shipped_with
 from preflight.dialects.megatron.network_sizes import tokenizer
-from preflight.dialects.megatron.option_effects import TRAINS_WITH, decided_by, keeps
+from preflight.dialects.megatron.option_effects import TRAINS_WITH, decided_by, keeps_in
 from preflight.dialects.megatron.options import Flag, Table, patch_flags
 from preflight.dialects.megatron.parse_faults import UNKNOWN_FLAG
 from preflight.dialects.megatron.parser_input import ENV_VARS, Inherited, Spelled, spell, spell_environment
@@ -104,7 +104,8 @@ class MegatronDialect:
         spelled = _spelled(document, surroundings)
         identity = identified(document, typed := typed_options(spelled.words), surroundings)
         wanted = read_as(identity) if identity is not None else request.target
-        target = choose(spelled.entry, typed, wanted, document.source.text)
+        among = identity.among if identity is not None else frozenset[str]()
+        target = choose(spelled.entry, typed, wanted, document.source.text, among)
         table, parsed, writer = _parsed(document, spelled, target, identity, surroundings)
         if (named := parsed.written.get("yaml_cfg")) is not None and isinstance(named.raw, str):
             found = surroundings.read(document, named.raw)
@@ -121,7 +122,7 @@ class MegatronDialect:
             default=run.default,
             put=writer.put,
             export=writer.export,
-            keeps=keeps,
+            keeps=keeps_in(spelled.entry),
             trains_with=TRAINS_WITH,
             environment=spelled.environment if spelled.closed else Inherited(spelled.environment),
             switches=tuple(run.switches),

@@ -68,15 +68,25 @@ ANYBODYS = frozenset(
 """MindSpeed-LLM options that third-party scripts for text generation, evaluation and fine-tuning also have."""
 
 
-def choose(entry: str, typed: Mapping[str, str | None], wanted: Target | None, text: str = "") -> Target:
+def choose(
+    entry: str,
+    typed: Mapping[str, str | None],
+    wanted: Target | None,
+    text: str = "",
+    among: frozenset[str] = frozenset(),
+) -> Target:
     """The requested target, otherwise the newest one whose parser knows most of the options. typed: options with the
     first word of their value. text: the rest of the file. An unknown version is read as the nearest one; between two,
-    as the one that knows more of the options.
+    as the one that knows more of the options. among: the releases of the wanted framework to which a file limits it.
     """
     named = ENTRIES.get(entry, "") or _named_llm(typed, text)
     framework = wanted.framework if wanted is not None else named
     if wanted is not None and not wanted.version and framework in BUILT_ON_MEGATRON:
         return Target(framework, RELEASES[framework][0])
+    if wanted is not None and among:
+        inside = [one for one in releases_that_take(framework, typed.items()) if one in among]
+        if inside:
+            return Target(framework, inside[-1])
     found = _asked(wanted) if wanted is not None and wanted.version else _unasked(typed, framework, entry, text)
     tried: list[tuple[int, bool, Target]] = []
     for target in found:

@@ -87,6 +87,17 @@ def keeps(name: str) -> bool:
     return name in _NAMES or name.startswith(_FAMILIES)
 
 
+GPT_ENTRY = "pretrain_gpt.py"
+OF_MAMBA = frozenset(("hybrid_attention_ratio", "hybrid_mlp_ratio"))
+"""Options that only the model of pretrain_mamba.py reads (megatron/core/models/mamba/mamba_model.py:63@core_v0.15.0);
+elsewhere they only count floating point operations (megatron/training/training.py:168)."""
+
+
+def keeps_in(entry: str) -> Callable[[str], bool]:
+    """The same for the runs of an entry script."""
+    return (lambda name: keeps(name) and name not in OF_MAMBA) if entry == GPT_ENTRY else keeps
+
+
 TRAINS_WITH: Mapping[str, tuple[str, tuple[object, ...]]] = {
     "mscale_all_dim": ("multi_latent_attention", (True,)),
     "data_parallel_sharding_strategy": ("use_megatron_fsdp", (True,)),

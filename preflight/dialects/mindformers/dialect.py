@@ -6,7 +6,14 @@ import os
 from collections.abc import Iterator, Mapping
 
 from preflight.dialects import Reading, Surroundings
-from preflight.dialects.device_and_release import Identity, has_checks, identify, named_in_text, undescribed
+from preflight.dialects.device_and_release import (
+    Identity,
+    has_checks,
+    identify,
+    named_by_environment,
+    named_in_text,
+    undescribed,
+)
 from preflight.dialects.mindformers.config_loading import VERSIONS, kind_of, known_version, looks_like
 from preflight.dialects.mindformers.release_tables import read_at
 from preflight.loaders.document import Document, Node, Unknown
@@ -59,7 +66,8 @@ def identified(document: Document, surroundings: Surroundings) -> Surroundings:
 def _identity(document: Document, surroundings: Surroundings) -> Identity | None:
     if surroundings.request.target is not None:
         return None
-    return identify(surroundings.checkout(document), (FRAMEWORK,)) or named_in_text(document, (FRAMEWORK,))
+    found = identify(surroundings.checkout(document), (FRAMEWORK,)) or named_in_text(document, (FRAMEWORK,))
+    return found or named_by_environment(document, surroundings, (FRAMEWORK,))
 
 
 def certainty(document: Document, surroundings: Surroundings, read: Certainty) -> Certainty:

@@ -20,7 +20,13 @@ from preflight.program.checkout.framework_discovery import (
     found_in,
     listed,
 )
-from preflight.program.checkout.framework_requirements import declared, release_of_front_end
+from preflight.program.checkout.framework_requirements import (
+    declared,
+    environments_named,
+    installed_by,
+    ranges,
+    release_of_front_end,
+)
 from preflight.program.launched_source import Located, locate
 from preflight.source.type_hints import TYPE_CHECKING
 
@@ -146,10 +152,15 @@ class Checkout:
         """Framework → the release that the checkout installs ("" if not stated), and the file that states it."""
         return declared(self.files)
 
+    @cached_property
+    def ranges(self) -> Mapping[str, tuple[frozenset[str], str]]:
+        """Framework → the described releases in the range that the checkout installs, and the file that states it."""
+        return ranges(self.files)
+
     @property
     def names_release(self) -> bool:
-        """Whether the checkout installs a named release."""
-        return any(release for release, _ in self.declared.values())
+        """Whether the checkout installs a named release, or one in a range."""
+        return any(release for release, _ in self.declared.values()) or bool(self.ranges)
 
     @cached_property
     def mentioned(self) -> frozenset[str]:
@@ -224,6 +235,20 @@ class Checkouts:
             start = os.path.dirname(os.path.abspath(document.source.path or Path.cwd() / "command"))
             self._located[key] = locate(document, lambda folder: not self._closed(folder, start))
         return self._located[key]
+
+    def environment(self, document: Document) -> Mapping[str, tuple[str, str]]:
+        """Framework → the release in the environment that a document activates or starts a program of, and the path of
+        its metadata."""
+        words = (word.text or "" for word in document.launch.launcher_words) if document.launch is not None else ()
+        named = environments_named(document.source.text, words)
+        start = os.path.dirname(os.path.abspath(document.source.path)) if document.source.path is not None else ""
+        above = list(folders_above(start, HIGHEST)) if start else []
+        for one in named:
+            for folder in (*above, os.getcwd()):
+                place = os.path.normpath(os.path.join(folder, one))
+                if os.path.isdir(place) and not self._closed(place, start or place) and (found := installed_by(place)):
+                    return found
+        return {}
 
     def _of(self, document: Document) -> Checkout | None:
         where = self.located(document)
