@@ -35,7 +35,7 @@ OF_COMMUNICATION: tuple[Signature, ...] = (
     ),
     Signature(
         "communication-failed", C.COMMUNICATION,
-        r"NCCL Error \d|[HN]CCL error in: |nccl(?:Internal|System|Remote)Error"
+        r"NCCL Error \d|[HN]CCL error in: |Failed, NCCL error |nccl(?:Internal|System|Remote)Error"
         r"|unhandled (?:system|cuda) error|\bibv_\w+ failed|\bHccl[A-Z]\w+(?::|, error code| fail)|hccl comm fail"
         r"|NCCL WARN .{0,200}(?:[Ff]ail|timed out|[Tt]imeout|closed by remote|refused|[Uu]nreachable|[Ee]rror|abort"
         r"|No route)",
@@ -46,7 +46,8 @@ OF_COMMUNICATION: tuple[Signature, ...] = (
     ),
     Signature(
         "worker-died", C.COMMUNICATION,
-        r"A worker died or was killed (?:while executing|by an unexpected)",
+        r"A worker died or was killed (?:while executing|by an unexpected)"
+        r"|The actor is dead because its (?:worker process|node|owner) has died",
         "Ray reports that a worker died, but not the cause",
         "read that worker's own log (/tmp/ray/session_latest/logs/worker-*), and dmesg of its node",
         weak=True,

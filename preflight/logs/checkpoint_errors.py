@@ -75,6 +75,7 @@ OF_CHECKPOINTS: tuple[Signature, ...] = (
     Signature(
         "checkpoint-keys", C.CHECKPOINT,
         r"Unexpected key|not found in param_group|is not in ckpt|Missing key in checkpoint|KeyError: MetadataIndex\("
+        r"|Invalid access pattern|ShardedObjects? (?:is|are) missing"
         r"|is in the state_dict but|[Dd]ifferent dict keys encountered in `apply_factory_merges`",
         "the checkpoint and the program have other keys",
         "a checkpoint of another model or release, or a state that is saved in one form and loaded in another: "

@@ -113,7 +113,13 @@ def _in_prose(groups: Sequence[Group]) -> Diagnosis:
     return diagnosed(())
 
 
-STRONGER = {"disk-full": "shared-memory", "bus-error": "shared-memory", "missing-module": "missing-library"}
+STRONGER = {
+    "disk-full": "shared-memory",
+    "bus-error": "shared-memory",
+    "missing-module": "missing-library",
+    "index-out-of-bounds": "token-out-of-bounds",
+    "memory-of-kernel": "device-fault",
+}
 """Signatures that yield to another one in the same log."""
 
 
@@ -203,7 +209,7 @@ def _precedes(cause: Cause, signature: Signature) -> bool:
         return signature.id != "sizes-of-tensors"
     if cause is Cause.DATA:
         return signature.id != "name-not-there"
-    return cause is not Cause.PROGRAM or signature.weak
+    return cause is not Cause.PROGRAM or (signature.weak and signature.id != "name-not-there")
 
 
 def _imports(root: Failure) -> bool:

@@ -270,7 +270,9 @@ class Failures:
             sources = (signed(frame.source) for frame in reversed(open_.frames) if frame.source)
             signature = made_.signature or next(filter(None, sources), None)
             after = made_.aftermath or open_.chained or of_launcher(one.file for one in made_.frames)
-            self._keep(made_._replace(whole=False, text=open_.frames[-1].source, signature=signature, aftermath=after))
+            last = open_.frames[-1]
+            text = last.source or f'File "{last.file}", line {last.line}, in {last.function}'
+            self._keep(made_._replace(whole=False, text=text, signature=signature, aftermath=after))
             open_.frames, open_.chained = [], False
 
     def _keep(self, one: Failure) -> None:

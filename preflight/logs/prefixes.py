@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import datetime, timezone
 from functools import lru_cache
 
 from preflight.source.record import NamedTuple
 
-ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\n\x07\x1b]*(?:\x07|\x1b\\)")
+ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\n\x07\x1b]*(?:\x07|\x1b\\)|\^\[\[[0-9;]{0,8}m")
+"""Colours, also as a page shows them (`^[[36m`)."""
 _DATE = r"\d{4}[-/]\d\d[-/]\d\d[-T ]\d\d:\d\d:\d\d(?:[.,]\d+)*(?:Z|[+-]\d\d:?\d\d)?"
 _PARTS_OF_TIME = re.compile(r"(\d{4}).(\d\d).(\d\d).(\d\d:\d\d:\d\d)(?:[.,](\d+))?(?:[.,](\d+))?")
 STAMP = re.compile(rf"^\s*[\[(]?({_DATE})(?:(?: [A-Z]{{2}}\d{{1,4}}){{1,4}}(?=\]))?[\])]?[:,]?\s*")
 """A time before the text, as Docker, Kubernetes, journald and loggers write it."""
 PARTS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("rank", re.compile(r"^\s*(?:> )?\[(?:rank|RANK|Rank) ?(\d+)\]\s?:? ?")),
+    ("rank", re.compile(r"^\[\d+,(\d+)\]<std(?:out|err)>: ?")),
     ("local", re.compile(r"^\s*\[(?:default|trainer|worker|\w*_node)(\d+)\]:? ?")),
     ("task", re.compile(r"^\s*\[(\d+)\]:? ?(?=\s|\[|[A-Z])")),
     ("task", re.compile(r"^ *(\d{1,6}):(?: |$)")),
@@ -23,16 +26,29 @@ PARTS: tuple[tuple[str, re.Pattern[str]], ...] = (
         "actor",
         re.compile(r"^\s*\(([A-Za-z_][\w.:]*(?:\[[^\]]*\])? pid=\d+(?:, ip=[\w.:]+)?)\)(?: \[repeated[^\]]*\])? ?"),
     ),
-    ("actor", re.compile(r"^\s*\((\w+, rank=\d+, pid=\d+(?:, ip=[\w.:]+)?)\) ?")),
+    ("actor", re.compile(r"^\s*\((\w+,? rank=\d+,? pid=\d+(?:, ip=[\w.:]+)?)\) ?")),
     ("actor", re.compile(r"^\s*\((pid=\d+(?:, ip=[\w.:]+)?)\) ?")),
     ("host", re.compile(r"^\s*\[(?:pod/)?([\w.-]+/[\w.-]+)\] ?")),
     ("host", re.compile(r"^\s*([a-z](?=(?:[^\W\d]|[.-])*\d)[\w.-]*) ?: (?=\s|\[|[A-Z])")),
     ("host", re.compile(r"^\s*\[((?:\d{1,3}\.){3}\d{1,3})(?::\d+)?\] ?")),
     ("host", re.compile(r"^\s*((?:\d{1,3}\.){3}\d{1,3}): ")),
+    ("stream", re.compile(r"^(stdout|stderr) [FP] ")),
+    ("host", re.compile(r"^([\w.-]{1,80} [\w./@-]{1,80}\[\d+\]): ?")),
+    ("host", re.compile(r"^[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d ([\w.-]{1,80} [\w./@-]{1,80}(?:\[\d+\])?): ?")),
+    (
+        "host",
+        re.compile(r"^([\w.-]{1,80}) {1,40}\| ?(?=[(\[]|Traceback |  File |    |[A-Z]\w{1,60}(?:Error|Exception)\b)"),
+    ),
+    ("host", re.compile(r"^(\{\w+=\"[^{}]{0,400}\"\})\s")),
     ("log", re.compile(r"^\s*(ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d \[?[\w./-]+\.py:\d+\]? ?")),
     ("log", re.compile(r"^\| *(ERROR|CRITICAL) *\| *(?:[^|]{1,60}\| |[\w.<>]+:[\w<>]+:\d+ - )")),
 )
-"""The prefix that a launcher or logger adds to a line: torchrun, srun -l, Ray, kubectl, pdsh, vLLM, loguru."""
+"""The prefix that a launcher, collector or logger adds to a line: torchrun, mpirun, srun -l, Ray, kubectl, pdsh, a
+container's runtime (CRI), journald, Docker Compose, Loki, vLLM, loguru. Each pattern has one group."""
+_PART = re.compile("|".join(f"(?:{part.pattern})" for _, part in PARTS))
+_KINDS = tuple(kind for kind, _ in PARTS)
+IN_JSON = '{"log":"'
+"""The start of a line that Docker stores as JSON."""
 OF_ACTOR = re.compile(r"\brank=(\d+)")
 REPEATED = re.compile(r" \[repeated \d+x across cluster\]$")
 """The suffix that Ray adds to a line written by several actors."""
@@ -57,33 +73,51 @@ class Written(NamedTuple):
     text: str
 
 
+MOST_PREFIXES = 8
+"""Maximum number of prefixes of a line."""
+
+
 def taken_apart(line: str) -> Written:
     """A log line, and the information in its prefixes."""
-    text = ANSI.sub("", line) if "\x1b" in line else line
+    text = _from_json(line) if line.startswith(IN_JSON) else line
+    text = ANSI.sub("", text) if "\x1b" in text or "^[[" in text else text
     text = text.removeprefix("> ")
     by, rank, time = "", None, None
     certain, numbers = False, 0
-    for _ in range(6):
+    for _ in range(MOST_PREFIXES):
         if time is None and (stamp := STAMP.match(text)):
             time, text = seconds(stamp[1]), text[stamp.end() :]
             continue
-        found = next(((kind, match) for kind, part in PARTS if (match := part.match(text))), None)
-        if found is None:
+        match = _PART.match(text)
+        if match is None or match.lastindex is None:
             break
-        kind, match = found
-        by += f"{kind}{match[1]} "
+        kind, name = _KINDS[match.lastindex - 1], match[match.lastindex]
+        if kind != "stream":
+            by += f"{kind}{name} "
         if kind == "rank":
-            rank, certain = int(match[1]), True
+            rank, certain = int(name), True
         elif kind in ("task", "local") and not certain:  # a node's task and a rank on it, not the global rank
-            rank, numbers = int(match[1]) if not numbers else None, numbers + 1
-        elif kind == "actor" and (own_rank := OF_ACTOR.search(match[1])):
+            rank, numbers = int(name) if not numbers else None, numbers + 1
+        elif kind == "actor" and (own_rank := OF_ACTOR.search(name)):
             rank, certain = int(own_rank[1]), True
+        elif kind == "actor" and not certain:
+            rank, numbers = None, 2  # the number of a task that started Ray is no rank of its actors
         text = text[match.end() :]
     if text.endswith("across cluster]"):
         text = REPEATED.sub("", text)
     if (own := MINDSPORE.match(text)) or (own := PLOG.match(text)):
         time, text = seconds(own[own.lastindex or 1]), text[own.end() :]
     return Written(by, rank, time, text)
+
+
+def _from_json(line: str) -> str:
+    """The time and text of a line that Docker stores as JSON; the line itself if it is none."""
+    try:
+        entry = json.loads(line)
+    except ValueError:
+        return line
+    text, time = entry.get("log"), entry.get("time", "")
+    return f"{time} {text.rstrip()}" if isinstance(text, str) else line
 
 
 def seconds(stamp: str) -> float | None:

@@ -30,6 +30,7 @@ OF_ENGINES: tuple[Signature, ...] = (
         r"|does not recognize this architecture|Unrecognized (?:model in|configuration class)"
         r"|Tokenizer class \S+ does not exist|KeyError: '(?:qwen|llama|deepseek|glm|gemma|mi[sx]tral|internvl|kimi"
         r"|minicpm|gpt_oss|olmo|phi|baichuan|chatglm|ernie|hunyuan|mimo)\w*'"
+        r"|KeyError: (?:<SupportedModel\.|['\"]?\w{1,60}For(?:CausalLM|ConditionalGeneration)\b)"
         r"|[Mm]odel[ _]type:? \S{0,40} (?:is )?not (?:yet )?supported"
         r"|No (?:\w{1,20} )?bridge (?:is )?(?:found|registered)",
         "a library does not know the model, or not under this name",

@@ -5,17 +5,19 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from preflight.source.record import NamedTuple
 from preflight.source.type_hints import Protocol
 
-BLOCK = 2 << 20
+BLOCK = 1 << 20
 FIRST, LAST = 1 << 20, 6 << 20
 """Bytes at both ends of a log in which every marker is searched; in between only those of `EVERYWHERE`."""
+ENDS = 1 << 20
+"""Bytes of the last ones that are read as lines: if they are full of markers, the rest is searched as the middle is."""
 BEFORE, AFTER = 8 << 10, 24 << 10
 """Bytes around a marker that are read as lines: a traceback may be interleaved with lines of other ranks."""
-MOST, TRACED = 4 << 20, 4 << 20
+MOST, TRACED = 2 << 20, 2 << 20
 """Bytes between both ends read as lines, and bytes around tracebacks read after them."""
 LONGEST, END = 4000, 400
 """Maximum characters of one line, and how many of the last ones are kept if it is longer."""
@@ -28,8 +30,9 @@ ALL = re.compile(
     rb"|Memory not|Killed|CANCELLED|TIME LIMIT|egmentation|[Bb]us err|dumped|SIG[A-Z]{3}|Signal \d|atchdog|terminate"
     rb"|No space|SetDevice|Invalid dev|could not|disappeared|does not exist|ssertion|triggered|ailed|ismatch"
     rb"|\bFile \"|torch_extensions|not (?:found|divis|supp|match|regis)|was unable|NCCL WARN|ccess fault|ailure"
-    rb"|Can't get|got stuck|orker died|issing key|imes? out|imeout|imed out|virtual method|ermission denied"
-    rb"|annot (?:alloc|open|conn|find)|navailable|nable to|nconsistent|\bXid\b|No such|refused|busy|unreachable|too old"
+    rb"|Can't get|got stuck|orker died|issing key|nexpected key|imes? out|imeout|imed out|virtual method"
+    rb"|ermission denied|annot (?:alloc|open|conn|find)|navailable|nable to|nconsistent|\bXid\b|No such"
+    rb"|refused|busy|unreachable|too old"
     rb"|already in use|abnormal|memory (?:isn|pressure|limit)|_(?:dynamo|inductor)\.exc"
     rb"|Weights only|xit ?[Cc]ode|return code|NaN|\.py:\d+ in |\xe2\x9d\xb1|\?\?\?:0|length: 0"
 )
@@ -64,9 +67,8 @@ def lines_of_interest(file: Reads) -> Iterator[Line]:
         waiting += len(block)
         while waiting - len(held[0]) >= LAST:
             waiting -= len(held[0])
-            yield from reader.lines(held.popleft(), last=False)
-    while held:
-        yield from reader.lines(held.popleft(), last=True)
+            yield from reader.lines(held.popleft())
+    yield from reader.end(held)
 
 
 def whole_lines(file: Reads) -> Iterator[bytes]:
@@ -89,9 +91,19 @@ class _Reader:
     def __init__(self) -> None:
         self.passed, self.spent, self.number, self.open = 0, 0, 1, False
 
-    def lines(self, block: bytes, last: bool) -> Iterator[Line]:
-        """The lines of a block near a marker."""
-        edge = last or self.passed < FIRST
+    def end(self, blocks: Sequence[bytes]) -> Iterator[Line]:
+        """The lines of the last blocks near a marker; the last of them have precedence."""
+        left, whole = ENDS, []
+        for block in reversed(blocks):
+            whole.append(left > 0)
+            left -= sum(end - start for start, end in _near(block, _each(block), False)) if left > 0 else 0
+        self.spent = min(self.spent, MOST + TRACED // 2)
+        for block, edge in zip(blocks, reversed(whole), strict=True):
+            yield from self.lines(block, edge)
+
+    def lines(self, block: bytes, edge: bool = False) -> Iterator[Line]:
+        """The lines of a block near a marker. edge: near any marker."""
+        edge = edge or self.passed < FIRST
         if edge or self.spent < MOST + TRACED:
             # if there are many lines with the word "error", only tracebacks among them show a failure
             markers = EVERYWHERE if self.spent < MOST else (TRACEBACK,)
@@ -105,7 +117,11 @@ class _Reader:
 
 
 def _each(text: bytes) -> Iterator[int]:
-    return (found.start() for found in ALL.finditer(text))
+    """The places of all markers; one for several close together."""
+    found = ALL.search(text)
+    while found is not None:
+        yield found.start()
+        found = ALL.search(text, found.start() + AFTER // 2)
 
 
 def _some(text: bytes, markers: tuple[bytes, ...]) -> list[int]:

@@ -4,8 +4,9 @@ Engine, apex, flash-attn, MindSpore, Hugging Face, Slurm, the kernel."""
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 
+from preflight.logs.anchors import Anchors, anchors, branches
 from preflight.logs.ascend import ENVELOPES, OF_ASCEND, OUT_OF_MEMORY
 from preflight.logs.cascading_failures import OF_COMMUNICATION
 from preflight.logs.causes import Cause, Signature
@@ -221,7 +222,7 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     Signature(
         "transformer-engine", C.CONFIG,
-        r"FP8 execution requires|Float8\w* requires|[Nn]o dot product attention (?:support|backend)",
+        r"FP8 execution|Float8\w* requires|[Nn]o dot product attention (?:support|backend)",
         "Transformer Engine does not support this precision, these sizes or this attention",
         "use sizes that its kernels support (multiples of 16 for FP8), another --fp8-recipe or --attention-backend, "
         "or a newer version",
@@ -266,6 +267,13 @@ SIGNATURES: tuple[Signature, ...] = (
         weak=True,
     ),
     Signature(
+        "index-cache", C.DATA,
+        r"(?:FileNotFoundError|No such file).*(?:_(?:doc|sample|shuffle)_idx|-(?:document|sample|shuffle)_index)\.npy",
+        "the index of a data set, which one rank builds, is not there for another",
+        "the cache (--data-cache-path, otherwise beside the data) must be on a file system that all nodes share; on a "
+        "single node the rank that builds it may have died first: read its log",
+    ),
+    Signature(
         "no-data", C.DATA,
         r"(?:FileNotFoundError|No such file)(?!.*(?:config|token|index|metadata)\w{0,40}\.json).*\.(?:idx|bin|jsonl?"
         r"|parquet|mindrecord|arrow|npy)\b"
@@ -291,14 +299,20 @@ SIGNATURES: tuple[Signature, ...] = (
         "a sample that was cut at the maximum length loses places: a longer one, or smaller pictures",
     ),
     Signature(
-        "index-out-of-bounds", C.DATA,
+        "token-out-of-bounds", C.DATA,
+        r"srcIndex < srcSelectDimSize|t < n_classes|out of range in self",
+        "an index is beyond its table: token ids against the vocabulary, or positions against their table",
+        "compare the tokenizer that made the data with that of the run, and the length of the samples with the "
+        "positions of the model",
+    ),
+    Signature(
+        "index-out-of-bounds", C.UNKNOWN,
         r"(?<!list )(?<!tuple )(?<!string )(?<!pop )index out of (?:bounds|range)"
-        r"|device-side assert triggered|srcIndex < srcSelectDimSize"
-        r"|IndexKernel\.cu.*Assertion|t < n_classes|out of range in self",
-        "an index is beyond its table, or another check in a kernel failed: most often token ids against the "
-        "vocabulary, or "
-        "positions against their table",
-        "compare the tokenizer that made the data with that of the run; CUDA_LAUNCH_BLOCKING=1 names the operator",
+        r"|device-side assert triggered|(?:Index|ScatterGather)Kernel\.cu.*Assertion",
+        "a kernel refused an index or a value",
+        "CUDA_LAUNCH_BLOCKING=1 names the operator: in an embedding or a loss compare the token ids with the "
+        "vocabulary, elsewhere the packing of samples and the masks",
+        weak=True,
     ),
     Signature(
         "not-a-number", C.NUMERICS,
@@ -325,13 +339,19 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     Signature(
         "device-fault", C.ENVIRONMENT,
-        r"uncorrectable (?:NVLink|ECC)|\bXid\b|ECC error|unspecified launch failure|illegal memory access"
-        r"|Memory access fault by GPU|NVLink.*error|f(?:ell|allen) off the bus|Unable to determine the device handle"
+        r"uncorrectable (?:NVLink|ECC)|\bXid\b|ECC error|unspecified launch failure|NVLink.*error"
+        r"|f(?:ell|allen) off the bus|Unable to determine the device handle"
         r"|GPU is lost|PCIe Bus Error|HSA_STATUS_ERROR_(?!OUT_OF_RES)\w+"
-        r"|EZ9999.*AICore|aicore (?:execution|exception)|\bUCE\b|HBM.*(?:multi|error)"
-        r"|misaligned address",
-        "a device failed, or a kernel accessed memory outside its bounds",
+        r"|EZ9999.*AICore|aicore (?:execution|exception)|\bUCE\b|HBM.*(?:multi|error)",
+        "a device failed, or a kernel on it",
         "check the node (dmesg, nvidia-smi -q, npu-smi); if another node fails as well, the cause is the program",
+    ),
+    Signature(
+        "memory-of-kernel", C.PROGRAM,
+        r"illegal memory access|Memory access fault by GPU|misaligned address",
+        "a kernel accessed memory outside its bounds",
+        "CUDA_LAUNCH_BLOCKING=1 names the operator: indices and lengths that it gets, or a library that was built "
+        "for another version; if the failure stays with one node, test the device (dmesg, nvidia-smi -q)",
     ),
     *OF_DEVICES,
     Signature(
@@ -394,19 +414,28 @@ GUESSES = "potential root causes"
 
 
 @cache
-def _compiled() -> tuple[tuple[Signature, re.Pattern[str]], ...]:
-    return tuple((one, re.compile(one.pattern)) for one in SIGNATURES)
+def _branches() -> tuple[tuple[Signature, str], ...]:
+    return tuple((one, branch) for one in SIGNATURES for branch in branches(one.pattern))
 
 
 @cache
-def _any() -> re.Pattern[str]:
-    return re.compile("|".join(f"(?:{one.pattern})" for one in SIGNATURES))
+def _anchors() -> Anchors:
+    return anchors([pattern for _, pattern in _branches()])
 
 
+@cache
+def _compiled(at: int) -> re.Pattern[str]:
+    return re.compile(_branches()[at][1])
+
+
+@lru_cache(maxsize=1 << 12)
 def signed(text: str) -> Signature | None:
     """The first signature that a text matches; None if there is none."""
-    if not text or _any().search(text) is None:
+    if not text:
         return None
-    if GUESSES in text:
-        return next((one for one, pattern in _compiled() if one.id == "worker-died" and pattern.search(text)), None)
-    return next((one for one, pattern in _compiled() if pattern.search(text)), None)
+    guessed = GUESSES in text
+    for at in _anchors().candidates(text):
+        one = _branches()[at][0]
+        if (not guessed or one.id == "worker-died") and _compiled(at).search(text) is not None:
+            return one
+    return None

@@ -18,11 +18,13 @@ from preflight.logs.diagnosis import Diagnosis, diagnosed
 from preflight.logs.failures import Failures
 from preflight.logs.prefixes import seconds, taken_apart
 from preflight.logs.relevant_lines import lines_of_interest
+from preflight.logs.signatures import GUESSES, SIGNATURES, signed
 from preflight.report.failure_diagnosis import why_dict
 from preflight.report.json_encoding import dumped
 
 sys.path.insert(0, str(Path(__file__).parent))
 from died_runs import died, shuffled
+from texts_of_patterns import made
 
 HERE = Path(__file__).parent
 SHARED = HERE.parents[2] / "shared" / "data"
@@ -191,6 +193,23 @@ PREFIXES = {
     "(pid=40210) ValueError: x [repeated 7x across cluster]": (None, "ValueError: x"),
     "2026-10-18T01:36:06.294112Z [rank4]: ValueError: x": (4, "ValueError: x"),
     "\x1b[36m(TaskRunner pid=1)\x1b[0m ValueError: x": (None, "ValueError: x"),
+    "2026-10-18T01:36:06.294112Z stderr F (Own pid=12, ip=10.0.0.2) ValueError: x": (None, "ValueError: x"),
+    '2026-10-18T01:36:06.294112345+00:00 stdout F [rank4]:   File "a.py"': (4, '  File "a.py"'),
+    "Oct 18 01:36:06 node-1 python3[3321]: [rank3]: ValueError: x": (3, "ValueError: x"),
+    "2026-10-18T01:36:06+0000 node1 torchrun[22]: [default3]:[rank11]: Traceback": (11, "Traceback"),
+    'trainer-1  | [rank0]:   File "a.py", line 1': (0, '  File "a.py", line 1'),
+    '2026-10-18T01:36:06Z {pod="a-0", ns="b"} [rank2]: ValueError: x': (2, "ValueError: x"),
+    "[pod/a-0/main] 2026-10-18T01:36:06Z [rank1]: ValueError: x": (1, "ValueError: x"),
+    "12: (WorkerDict pid=9) ValueError: x": (None, "ValueError: x"),
+    "[1,3]<stderr>:ValueError: x": (3, "ValueError: x"),
+    '{"log":"[rank3]: ValueError: x\\n","stream":"stderr","time":"2026-10-18T01:36:06.29Z"}': (3, "ValueError: x"),
+    '{"log":"half of a line': (None, '{"log":"half of a line'),
+    "^[[36m(TaskRunner pid=1)^[[0m ValueError: x": (None, "ValueError: x"),
+    "own-engine  | (APIServer pid=8) ValueError: x": (None, "ValueError: x"),
+    "(VllmWorker rank=2 pid=23) ERROR 09-26 01:47:48 [multiproc_executor.py:546] ValueError: x": (2, "ValueError: x"),
+    "iteration 3 | loss 2.1": (None, "iteration 3 | loss 2.1"),
+    "train.py[33]: hello": (None, "train.py[33]: hello"),
+    "AssertionError: a b[3]: c": (None, "AssertionError: a b[3]: c"),
     "pretrain_gpt.py: error: x": (None, "pretrain_gpt.py: error: x"),
     "RuntimeError: a": (None, "RuntimeError: a"),
 }
@@ -199,6 +218,18 @@ PREFIXES = {
 def test_prefixes_of_launchers_are_taken_off() -> None:
     found = {line: (taken.rank, taken.text) for line in PREFIXES for taken in [taken_apart(line)]}
     assert found == PREFIXES
+
+
+def test_a_text_is_signed_as_by_every_pattern_in_turn() -> None:
+    """Only patterns of which a part is in a text are tried: the answer is that of all."""
+    every = [(one, re.compile(one.pattern)) for one in SIGNATURES]
+    drawn = random.Random(38)
+    texts = {line for case in yaml.safe_load((HERE / "deaths.yaml").read_text()) for line in case["log"].splitlines()}
+    texts |= {made(one.pattern, drawn) for one in SIGNATURES for _ in range(40)}
+    texts |= {"", "a", "ab", "abc", "abcd"}
+    for text in texts:
+        if GUESSES not in text:
+            assert signed(text) is next((one for one, pattern in every if text and pattern.search(text)), None), text
 
 
 def test_times_of_loggers_are_read() -> None:
