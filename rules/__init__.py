@@ -14,6 +14,7 @@ FRAMEWORKS = {
     "mindspeed": ("mindspeed", "mindspeed-llm"),
     "mindformers": ("mindformers", "pynative"),
     "frontends": (
+        "areal",
         "slime",
         "ms-swift",
         "verl",

@@ -303,6 +303,7 @@ FRONT_ENDS = {
 }
 """Programs that start Megatron and also have tables of known defects."""
 COMPARED = (
+    _front_end("areal", "inclusionAI/AReaL"),
     _front_end("primus", "AMD-AGI/Primus"),
     _front_end("mcore-adapter", "alibaba/ROLL"),
     _front_end("skyrl", "NovaSky-AI/SkyRL"),

@@ -7,7 +7,7 @@ python -m venv ../parsers
 mkdir -p "$PREFLIGHT_UPSTREAM/wheels"
 for repository in NVIDIA/Megatron-LM Ascend/MindSpeed Ascend/MindSpeed-LLM mindspore-lab/mindformers verl-project/verl \
   modelscope/ms-swift THUDM/slime NVIDIA-NeMo/RL NVIDIA-NeMo/Megatron-Bridge AMD-AGI/Primus alibaba/ROLL \
-  NovaSky-AI/SkyRL FlagOpen/FlagScale mindspore-lab/mindrlhf Ascend/MindSpeed-MM Ascend/MindSpeed-RL; do
+  NovaSky-AI/SkyRL inclusionAI/AReaL FlagOpen/FlagScale mindspore-lab/mindrlhf Ascend/MindSpeed-MM Ascend/MindSpeed-RL; do
   git clone --quiet --bare "https://github.com/$repository" "$PREFLIGHT_UPSTREAM/${repository#*/}.git"
 done
 for wheel in $(grep --only-matching --no-filename 'mindformers-[0-9.]*-py3' schemas/mindformers/releases.json | sort --unique); do

@@ -6,7 +6,7 @@ import re
 from functools import cache
 
 from preflight import schemas
-from preflight.loaders.document import Launch
+from preflight.loaders.document import Document, Launch
 from preflight.run.version_ranges import numbers
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.record import NamedTuple
@@ -71,3 +71,15 @@ def contracts(front_end: str, without: str = "") -> tuple[str, ...]:
     start = f"{FOLDER}/{front_end}-"
     found = (name.removeprefix(start) for name in schemas.names(FOLDER) if name.startswith(start))
     return tuple(sorted((one for one in found if one[:1].isdigit() and one != without), key=numbers, reverse=True))
+
+
+_AREAL = lazy_pattern(r"(?s)\s*megatron\s*[:\[].*")
+
+
+def is_areal(document: Document) -> bool:
+    """An experiment whose actor's backend is Megatron, next to its cluster or its data."""
+    tree = document.tree if document.kind == "yaml" else None
+    backend = tree.get("actor", "backend") if tree is not None else None
+    if tree is None or backend is None or _AREAL.fullmatch(str(backend.value)) is None:
+        return False
+    return tree.get("cluster") is not None or tree.get("train_dataset") is not None

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 
 from preflight.dialects import Reading, Surroundings
-from preflight.dialects.supported_programs import MINDSPEED_MM, contracts, undescribed
+from preflight.dialects.supported_programs import MINDSPEED_MM, contracts, is_areal, undescribed
 from preflight.loaders.document import Document, Node
 from preflight.run.request import Request, Target
 from preflight.source.lazy_regex import lazy_pattern
@@ -410,6 +410,7 @@ def is_skyrl(document: Document) -> bool:
 
 
 FRONT_ENDS = (
+    FrontEndDialect("areal", "1.0.4", is_areal, "preflight.frontends.areal"),
     FrontEndDialect("skyrl", "0.3.0", is_skyrl, "preflight.frontends.skyrl"),
     FrontEndDialect("mindspeed-mm", "26.1.0", is_mindspeed_mm, "preflight.frontends.mindspeed_mm"),
     FrontEndDialect(

@@ -150,6 +150,8 @@ OPTIONAL = frozenset(
         *("vllm_async_engine", "val_global_batch_size", "val_micro_batch_size", "teacher_megatron_enabled"),
         *("teacher_tensor_model_parallel_size", "teacher_pipeline_model_parallel_size"),
         *("teacher_context_parallel_size", "generation_top_p", "nemo_adv_estimator"),
+        *("value_megatron_enabled", "value_tensor_model_parallel_size", "value_pipeline_model_parallel_size"),
+        *("value_context_parallel_size", "teacher_dtensor_enabled"),
         *("checkpointing_enabled", "save_period", "checkpoint_metric", "async_grpo_enabled", "batch_multiplier"),
         *("use_dynamic_sampling", "use_importance_sampling_correction", "ratio_clip_c", "token_level_loss"),
         *("sequence_level_importance_ratios"),

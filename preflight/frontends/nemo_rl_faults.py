@@ -23,11 +23,13 @@ YAML = (".yaml", ".yml")
 
 CHOICES: dict[str, tuple[str, ...]] = {
     "grpo.adv_estimator.name": ("gdpo", "grpo", "opd", "reinforce_plus_plus"),
+    "ppo.adv_estimator.name": ("gae", "raw_reward"),
     "policy.generation.backend": ("vllm", "sglang", "megatron"),
     "policy.megatron_cfg.scheduler.lr_decay_style": DECAYS,
     "policy.megatron_cfg.scheduler.weight_decay_incr_style": INCREASES,
 }
-"""Values that keys accept (nemo_rl/algorithms/grpo.py:972-1106, megatron/core/optimizer_param_scheduler.py)."""
+"""Values that keys accept (nemo_rl/algorithms/grpo.py:972-1106, ppo.py:838-851,
+megatron/core/optimizer_param_scheduler.py)."""
 
 
 ATTENTION = ("flash", "fused", "unfused", "local", "auto")

@@ -13,6 +13,7 @@ from preflight.frontends.dotted_config import Dotted, typed
 from preflight.frontends.front_end import UNREAD, FrontEnd, data
 from preflight.frontends.front_end_run import Typed
 from preflight.frontends.front_end_run import read as reading
+from preflight.frontends.hydra_faults import REFUSED
 from preflight.loaders.composition.grammar import typed as plain
 from preflight.loaders.composition.merging import mapping, merge, put
 from preflight.loaders.composition.resolved_values import Composed
@@ -112,6 +113,46 @@ def _slips(overrides: Node | None, known: frozenset[str]) -> Iterator[Problem]:
             yield Problem(UNREAD, message, entry.key.span, harmless=True, unknown_option=True)
 
 
+NUMBERS = frozenset(
+    [
+        *("micro_batch_size", "global_batch_size", "train_iters", "seq_length", "num_layers", "hidden_size"),
+        *("num_attention_heads", "lr", "min_lr", "tensor_model_parallel_size", "pipeline_model_parallel_size"),
+        *("context_parallel_size", "expert_model_parallel_size"),
+    ]
+)
+"""Arguments with which Megatron calculates in every run."""
+
+
+def _texts(overrides: Node | None) -> Iterator[Problem]:
+    """Texts in place of numbers: Primus converts only texts with variables (yaml_loader.py, _resolve_env_in_string)."""
+    for entry in overrides.entries if overrides is not None and overrides.kind == "mapping" else ():
+        name, value = str(entry.key.value), entry.value.value
+        if name in NUMBERS and isinstance(value, str) and "${" not in value and not _is_number(value):
+            template = "{name} is the text {value:.40}; Megatron calculates with it, so it must be a number"
+            yield Problem(REFUSED, Message(template, name=name, value=value), entry.value.span)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _presets(node: Node, kinds: tuple[dict[str, Any] | None, dict[str, Any] | None]) -> Iterator[Problem]:
+    """Names of presets that Primus lacks, and that are misspellings of one: a checkout may have more of them."""
+    for found, kind, key in zip(kinds, ("modules", "models"), ("config", "model"), strict=True):
+        named = node.get(key)
+        name = str(_scalar(named).value) if named is not None else ""
+        known = sorted(one.removeprefix("megatron/") for one in data("primus")[kind])
+        near = nearest(name, known, SLIP) if found is None and name else None
+        near = near or next((one for one in known if found is None and one.lower() == name.lower()), None)
+        if near and named is not None:
+            message = Message("Primus has no preset {name}; did you mean {near}", name=name, near=near)
+            yield Problem(UNREAD, message, named.span, harmless=True)
+
+
 def _written(made: Typed, presets: dict[str, Any]) -> None:
     """Values in presets other than Megatron's defaults count as explicit, as Megatron sees them; patterns become
     lists."""
@@ -125,8 +166,8 @@ def _written(made: Typed, presets: dict[str, Any]) -> None:
 
 
 PATCHED = ("megatron/",)
-"""Primus replaces layers, schedules, checkpoints and parts of Megatron's validator, depending on other keys, so its
-checks are not those of a release; checks that apply to every program remain."""
+"""Primus replaces layers, pipeline schedules, checkpoints and parts of Megatron's validator, depending on other keys,
+so its checks are not those of a release; checks that apply to every program remain."""
 PRIMUS = FrontEnd("primus", "26.5.1", core=CORE, unread="dropped", apart=PATCHED)
 
 
@@ -147,5 +188,6 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
     _written(made, presets)
     made.parsed.open = not all(kinds) or document.tree.get("extends") is not None
     known = frozenset({*presets, *(flag.dest for flag in table("megatron", CORE).options.values())})
-    made.parsed.faults += _slips(node.get("overrides"), known)
+    made.parsed.faults += [*_slips(node.get("overrides"), known), *_texts(node.get("overrides"))]
+    made.parsed.faults += _presets(node, kinds)
     return reading(front_end, document, surroundings, made)

@@ -5,7 +5,7 @@ from preflight.frontends.front_end import names
 from preflight.frontends.ms_swift import DERIVED
 from preflight.lint.constraint import ConstraintSet, conflicts, divides, drop, put, refuse
 from preflight.lint.expressions import Handles, all_of, any_of
-from preflight.source.finding import Safety, Severity
+from preflight.source.finding import Kind, Safety, Severity
 
 REFUSED = "the run is refused at start-up"
 MS_SWIFT = ConstraintSet("ms-swift", why=REFUSED)
@@ -224,10 +224,40 @@ MS_SWIFT.add(
     ),
 )
 
+LOSSES = (
+    *("cross_entropy", "cosine_similarity", "contrastive", "online_contrastive", "infonce"),
+    *("pointwise_reranker", "listwise_reranker"),
+)
+NEWER = ("scoring", "distill_rps", "smooth_brier", "ce_rps")
+"""Losses from 4.6 on."""
 LATE = "the run fails when its learning-rate schedule is created, after the model is loaded"
 SCHEDULER = "megatron/core/optimizer_param_scheduler.py"
 
 MS_SWIFT.add(
+    refuse(
+        "no-train-length",
+        all_of(a.train_iters.is_none, a.num_train_epochs.is_none, ~a.use_ray),
+        message="neither --num_train_epochs nor --train_iters is given: the length of the training is missing",
+        why=LATE,
+        upstream="swift/megatron/utils/megatron_lm_utils.py:583",
+        always=True,
+        at=(a.num_train_epochs, a.train_iters),
+        kind=Kind.ABSENCE,
+    ),
+    refuse(
+        "unknown-loss",
+        all_of(
+            a.rlhf_type.is_none,
+            a.task_type.is_in("embedding", "reranker", "generative_reranker"),
+            a.loss_type.is_set,
+            ~a.loss_type.is_in(*LOSSES, *NEWER),
+            ~a.external_plugins,
+        ),
+        message="ms-swift has no loss {loss_type} for --task_type {task_type}, and --external_plugins adds none",
+        why="the run fails with a KeyError when its trainer is created",
+        upstream="swift/megatron/trainers/embedding_trainer.py:18",
+        at=(a.loss_type,),
+    ),
     refuse(
         "minimum-above-rate",
         all_of(a.lr.is_set, a.min_lr > a.lr),

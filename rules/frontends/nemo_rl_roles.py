@@ -1,4 +1,4 @@
-"""NeMo RL's own checks of everything except the trained policy: generation engines, the teacher, and validation."""
+"""NeMo RL's own checks of everything except the trained policy: generation engines, the teacher, the value model, and validation."""
 
 from preflight.dialects.megatron import megatron_names
 from preflight.frontends.front_end import names
@@ -15,6 +15,7 @@ ENGINE = a.vllm_tensor_parallel_size * a.vllm_pipeline_parallel_size
 TEACHER = (
     a.teacher_tensor_model_parallel_size * a.teacher_pipeline_model_parallel_size * a.teacher_context_parallel_size
 )
+VALUE = a.value_tensor_model_parallel_size * a.value_pipeline_model_parallel_size * a.value_context_parallel_size
 
 NEMO_RL.add(
     divides(
@@ -65,6 +66,27 @@ NEMO_RL.add(
             a.teacher_pipeline_model_parallel_size,
             a.teacher_context_parallel_size,
         ),
+    ),
+    refuse(
+        "teacher-with-two-backends",
+        all_of(a.teacher_megatron_enabled, a.teacher_dtensor_enabled),
+        message="teacher.megatron_cfg and teacher.dtensor_cfg are both enabled",
+        upstream="nemo_rl/models/policy/lm_policy.py:94",
+        at=(a.teacher_megatron_enabled, a.teacher_dtensor_enabled),
+        fixes=(put(a.teacher_dtensor_enabled, False),),
+    ),
+    divides(
+        "value-over-devices",
+        VALUE,
+        a.world_size,
+        message=(
+            "{world_size} devices are not a multiple of the value model's tensor {value_tensor_model_parallel_size} x "
+            "pipeline {value_pipeline_model_parallel_size} x context {value_context_parallel_size} = {value}"
+        ),
+        upstream="nemo_rl/models/value/lm_value.py:132",
+        when=a.value_megatron_enabled,
+        shows={"value": VALUE},
+        at=(a.value_tensor_model_parallel_size, a.value_pipeline_model_parallel_size, a.value_context_parallel_size),
     ),
     divides(
         "validation-over-ranks",

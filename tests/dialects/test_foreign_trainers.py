@@ -270,6 +270,12 @@ actor:
   megatron: {ddp: {grad_reduce_in_fp32: true}}
 train_dataset: {batch_size: 256, path: openai/gsm8k}
 """,
+    "areal_fsdp": """\
+cluster: {n_nodes: 1, n_gpus_per_node: 8}
+rollout: {backend: "sglang:d4p1t1"}
+actor: {backend: "fsdp:d4p1t1", path: Qwen/Qwen2.5-1.5B, megatron: {ddp: {grad_reduce_in_fp32: true}}}
+train_dataset: {batch_size: 256, path: openai/gsm8k}
+""",
     "skyrl": """\
 trainer:
   strategy: megatron
@@ -448,6 +454,16 @@ OURS = {
         "model: {tensor_model_parallel_size: 2, seq_length: 4096}\ntrain: {train_iters: 10, global_batch_size: 8}\n",
     ),
     "NeMo RL": ("nemo-rl", "defaults: base-megatron.yaml\npolicy: {model_name: m}\n"),
+    "AReaL": (
+        "areal",
+        """\
+cluster: {n_nodes: 1, n_gpus_per_node: 8}
+actor:
+  backend: "megatron:d4p2"
+  path: Qwen/Qwen2.5-1.5B
+train_dataset: {batch_size: 256, path: openai/gsm8k}
+""",
+    ),
     "Primus": (
         "primus",
         """\

@@ -63,3 +63,16 @@ def test_another_framework_is_left_alone(tmp_path: Path) -> None:
     text = TEXT.format(model="llama3.1_8B.yaml", stages="1", more="")
     path.write_text(text.replace("framework: megatron", "framework: torchtitan"), encoding="utf-8")
     assert preflight.check([str(path)]).jobs == ()
+
+
+def test_a_word_in_place_of_a_number_is_refused(tmp_path: Path) -> None:
+    found = errors(report(tmp_path, more="      train_iters: fifty\n      num_layers: ${LAYERS:two}\n"))
+    assert list(found.values()) == [
+        "train_iters is the text fifty; Megatron calculates with it, so it must be a number"
+    ]
+
+
+def test_a_misspelt_preset_is_a_warning(tmp_path: Path) -> None:
+    found = report(tmp_path, model="llama3.1_8b.yaml")
+    assert errors(found) == {}
+    assert "Primus has no preset llama3.1_8b.yaml; did you mean llama3.1_8B.yaml" in [f.message for f in found.findings]

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from upstream.frontends.areal import areal
 from upstream.frontends.flagscale import flagscale
 from upstream.frontends.mcore_adapter import mcore_adapter
 from upstream.frontends.mindrlhf import mindrlhf
@@ -28,6 +29,7 @@ from upstream.frontends.slime import slime
 from upstream.frontends.verl import verl
 
 FRONT_ENDS: dict[str, tuple[str, Extract, tuple[str, ...]]] = {
+    "areal": ("v1.0.4", areal, ()),
     "primus": ("v26.5.1", primus, ()),
     "mcore-adapter": ("v0.3.0", mcore_adapter, ("v0.2.1",)),
     "skyrl": ("skyrl-v0.3.0", skyrl, ("skyrl-v0.2.0",)),

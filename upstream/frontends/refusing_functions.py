@@ -269,6 +269,7 @@ NEMO_RL = (
         {"cfg": "grpo.reward_shaping"},
         (*_in("grpo"), ["get", "grpo.reward_shaping.enabled", False]),
     ),
+    Place("nemo_rl/models/value/lm_value.py", "Value.__init__", {"config": "value"}, _in("ppo")),
     Place("nemo_rl/utils/checkpoint.py", "CheckpointManager.__init__", {"config": "checkpointing"}),
     Place("nemo_rl/utils/logger.py", "Logger.__init__", {"cfg": "logger"}),
 )

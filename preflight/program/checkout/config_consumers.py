@@ -53,6 +53,7 @@ LAYOUTS = (
         "megatron-bridge", "src/megatron/bridge/package_info.py", ("src/megatron/bridge/package_info.py", _PARTS)
     ),
     FrontEndLayout("ms-swift", "swift/version.py", ("swift/version.py", _QUOTED)),
+    FrontEndLayout("areal", "areal/api/alloc_mode.py", ("pyproject.toml", _QUOTED)),
 )
 
 
