@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from preflight import Finding, Job, Message, Severity, Unverified, rule
 from preflight.loaders.document import Document
-from preflight.run.published_models import Published, of_file, published
+from preflight.run.published_models import Published, names_another, of_file, published
 from preflight.source.finding import Kind
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.words_and_unknowns import Needed, Reason
@@ -160,9 +160,11 @@ def differs_from_published(job: Job) -> Iterator[Finding | Unverified]:
     document = job.documents[0]
     if _is_from_config(document):
         return
-    model = published(names) or of_file(document.source.name.rpartition("/")[2]) or of_file(_log(document))
+    model = published(names)
     if model is None:
-        return
+        model = of_file(document.source.name.rpartition("/")[2]) or of_file(_log(document))
+        if model is None or names_another(names, model):
+            return
     own = {name: getattr(job.plan.model, name) for name in COMPARED if name in model.sizes}
     if "experts" in own and "dense" not in model.traits and model.sizes["ffn"] != model.sizes.get("expert_ffn"):
         own.pop("ffn", None)  # every layer has experts, which have a separate width

@@ -228,7 +228,11 @@ def unknown_key(job: Job) -> Iterator[Finding]:
 
 
 def _is_taken(stray: Stray, tree: Node, job: Job) -> bool:
-    """Whether the class that receives a section of the network takes the key, according to the local checkout."""
+    """Whether the class that receives a section of the network takes the key, according to the local checkout, or
+    MindRLHF may read it: the config of a network keeps unknown keys (mindformers/models/configuration_utils.py:224), and
+    MindRLHF passes some of them to its engine (mindrlhf/worker/infer_worker.py:469 at 3af29f6c)."""
+    if stray.key[:2] == ("model", "model_config") and job.arguments.certainty.completed == "MindRLHF":
+        return True
     kind = tree.get(*stray.key[:-1], "type") if stray.key[:1] == ("model",) else None
     takes = job.arguments.certainty.takes(str(kind.value)) if kind is not None else None
     return takes is not None and stray.key[-1] in takes

@@ -8,8 +8,10 @@ from collections.abc import Iterator, Mapping
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.megatron import batch, layout, network_sizes, pipeline, silent_changes
 from preflight.dialects.megatron.derivation_namespace import NotKnown, Run, derives
+from preflight.dialects.megatron.parse_faults import BAD_CHOICE, BAD_VALUE
 from preflight.frontends.dotted_config import Dotted, opener, typed
-from preflight.frontends.front_end import FrontEnd
+from preflight.frontends.front_end import UNREAD, FrontEnd
+from preflight.frontends.front_end_run import package_of
 from preflight.frontends.front_end_run import read as reading
 from preflight.frontends.heterogeneous_meshes import meshes
 from preflight.frontends.hydra_faults import REFUSED, of_missing
@@ -22,6 +24,7 @@ from preflight.loaders.composition.resolved_values import Composed, omegaconf_va
 from preflight.loaders.document import Document, Node, Problem, Unknown
 from preflight.run.arguments import REMOVE
 from preflight.run.value import Value, unknown
+from preflight.run.version_ranges import numbers
 from preflight.source.finding import Message
 from preflight.source.record import replace
 from preflight.source.spelling import nearest
@@ -143,6 +146,9 @@ def embedding_stage(run: Run) -> None:
             run.lose(name, "the embedding has a separate stage")
 
 
+OF_OPTIONS = (UNREAD, BAD_CHOICE, BAD_VALUE)
+"""Faults that depend on the options of a release: from 1.0 on, FlagScale trains with a separately installed Megatron
+(Megatron-LM-FL), whose options are not described."""
 FLAGSCALE = FrontEnd(
     "flagscale",
     "0.9.0",
@@ -221,4 +227,10 @@ def _read(dotted: Dotted, surroundings: Surroundings, *, whole: bool) -> Reading
     known = at_stated(FLAGSCALE, surroundings.request.target)
     made = flatten(known, typed(known, dotted, surroundings), dotted, SHAPE, stated=stated, foreign=own)
     made.parsed.open = own or not whole
-    return reading(known, dotted.documents[0], surroundings, made)
+    package = package_of(known, dotted.documents[0], surroundings)
+    if package is None or numbers(package.version) <= numbers(known.release):
+        return reading(known, dotted.documents[0], surroundings, made)
+    made.parsed.faults = [fault for fault in made.parsed.faults if fault.kind not in OF_OPTIONS]
+    found = reading(known, dotted.documents[0], surroundings, made)
+    certainty = found.arguments.certainty._replace(has=lambda rule: False)
+    return found._replace(arguments=replace(found.arguments, certainty=certainty))

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.megatron.derivation_namespace import NotKnown, Run, derives
-from preflight.dialects.megatron.parse_faults import UNKNOWN_FLAG
+from preflight.dialects.megatron.parse_faults import BAD_CHOICE, UNKNOWN_FLAG
 from preflight.frontends import colocated_models
 from preflight.frontends.flat_options import typed
 from preflight.frontends.front_end import UNREAD, FrontEnd
@@ -15,7 +15,7 @@ from preflight.frontends.front_end_run import read as reading
 from preflight.frontends.option_refusals import of_options_code
 from preflight.frontends.published_architecture import complete
 from preflight.frontends.release_detection import of_options
-from preflight.loaders.document import Document
+from preflight.loaders.document import Document, Problem
 from preflight.run.value import Value, unknown
 from preflight.source.lazy_regex import lazy_pattern
 
@@ -110,6 +110,12 @@ def _by_fsdp(document: Document) -> bool:
     return ("--train-backend", "fsdp") in pairwise(texts) or "--train-backend=fsdp" in texts
 
 
+def _of_fsdp(fault: Problem) -> bool:
+    """Whether a fault is about the options of this backend, which a parser of its own reads
+    (slime/backends/fsdp_utils/arguments.py:64 in 0.2.1), or about a release that may be one of these."""
+    return fault.kind in (UNKNOWN_FLAG, UNREAD) or (fault.kind == BAD_CHOICE and fault.in_use)
+
+
 _BACKEND = lazy_pattern(r"\bSLIME_BACKEND\W{1,8}(\w+)")
 
 
@@ -128,9 +134,12 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
     package = package_of(front_end, document, surroundings)
     says = package.says if package is not None else None
     only = found.parsed.written.get("debug_rollout_only")
-    if (only is not None and only.raw is not False) or _by_fsdp(document):
+    if _by_fsdp(document):
         front_end = front_end._replace(apart=("megatron/",))
-        found.parsed.faults += () if _by_fsdp(document) else of_options_code(front_end, found.parsed, document, says)
+        found.parsed.faults = [fault for fault in found.parsed.faults if not _of_fsdp(fault)]
+    elif only is not None and only.raw is not False:
+        front_end = front_end._replace(apart=("megatron/",))
+        found.parsed.faults += of_options_code(front_end, found.parsed, document, says)
     elif _another_trains(document):
         front_end = front_end._replace(apart=("megatron/",))
         found.parsed.faults = [fault for fault in found.parsed.faults if fault.kind not in (UNKNOWN_FLAG, UNREAD)]

@@ -93,19 +93,20 @@ class Fields:
                 yield from self.faults(kind, (*at, name))
 
     def unread(self, kind: Kind, path: Path) -> Iterator[tuple[Node, str, str]]:
-        """Unknown keys of a section that are misspellings of a field: the key, its name and the field's."""
+        """Unknown keys of a section that misspell a field that it lacks: the key, its name and the field's."""
         found = self.config.at(*path)
         names = self._names(kind)
         node = found.node
         if node is None or node.kind != "mapping" or not names:
             return
         entries = [entry for entry in node.entries if not entry.shadowed]
+        given = {str(entry.key.value) for entry in entries}
         for entry in entries:
             name = str(entry.key.value)
             if name in names:
                 for inner in names[name]:
                     yield from self.unread(inner, (*path, name))
-            elif name not in self.beneath and (near := nearest(name, list(names), SLIP)):
+            elif name not in self.beneath and (near := nearest(name, list(names), SLIP)) and near not in given:
                 yield entry.key, name, near
 
     def _names(self, kind: Kind) -> dict[str, list[Kind]]:

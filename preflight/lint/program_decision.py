@@ -24,6 +24,8 @@ def decided_by_source(found: list[Finding], job: Job, own: str) -> list[Finding]
     if judged is None or judged.outcome == "unread":
         return found
     found = [finding for finding in found if not _is_of_another_release(finding, job)]
+    if judged.outcome != "refuses" and (resized := _resized(judged, job)):
+        found = [finding for finding in found if finding.rule == own or not _rests_on(finding, resized, job)]
     if judged.outcome != "refuses" and judged.complete:
         found = [finding for finding in found if finding.rule == own or not _is_contradicted(finding, judged, job)]
     if judged.outcome != "refuses":
@@ -39,6 +41,25 @@ def decided_by_source(found: list[Finding], job: Job, own: str) -> list[Finding]
         return found
     place = told[0].upstream
     return [replace(one, upstream=place) if one in same and place else one for one in others]
+
+
+SIZES = ("tensor_model_parallel_size", "pipeline_model_parallel_size")
+
+
+def _resized(judged: Judged, job: Job) -> frozenset[str]:
+    """Sizes of the layout that the program reduces to the number of ranks, and the table of its release does not."""
+    changed = (name for name in SIZES if name in judged.changes)
+    return frozenset(name for name in changed if judged.changes[name].after != job.arguments.get(name).raw)
+
+
+def _rests_on(finding: Finding, names: frozenset[str], job: Job) -> bool:
+    """Whether a finding is about a written value that the program replaces."""
+    if finding.kind in (Kind.REWRITE, Kind.MEMORY) or finding.kind.parses:
+        return False
+    given = [job.arguments.given(name) for name in names]
+    places = {value.span.start for value in given if value is not None and value.span is not None}
+    shown = {finding.span.start, *(related.span.start for related in finding.related)}
+    return not names.isdisjoint(_names(finding.key[-1:])) or not places.isdisjoint(shown)
 
 
 def _is_contradicted(finding: Finding, judged: Judged, job: Job) -> bool:

@@ -292,6 +292,7 @@ def _of_releases(job: Job) -> Doubt | None:
         for problem in job.arguments.problems
         if problem.fix is not None and not _extends(problem.span.text, problem.fix[2])
     }
+    near = {word for problem in job.arguments.problems if _is_own_option(problem) for word in _parts(problem.span.text)}
 
     def unsure(finding: Finding) -> bool:
         """Whether one of the releases may use a setting that a fix removes."""
@@ -307,10 +308,24 @@ def _of_releases(job: Job) -> Doubt | None:
             return (
                 lowered(finding, fork) if slip else _unfixed(noted(finding, fork))
             )  # the fork may have it, or a default
+        if _is_near(finding, near):
+            return _unfixed(noted(finding, fork))
         because = _not_all(finding, stacks)
         return finding if because is None else _to_choose_from(offered_only(lowered(finding, because)))
 
     return judged
+
+
+def _parts(option: str) -> list[str]:
+    return option.partition("=")[0].lstrip("-").replace("_", "-").split("-")
+
+
+def _is_near(finding: Finding, near: set[str]) -> bool:
+    """Whether an option that only the fork has is about the data that a finding is about: the fork may read them in
+    another form (`--use-dataset-manager` and the weights of --data-path)."""
+    return "data" in _parts(str(finding.key[-1:][0]) if finding.key else "") and any(
+        word.startswith("data") for word in near
+    )
 
 
 def _extends(text: str, known: str) -> bool:

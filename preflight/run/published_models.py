@@ -37,6 +37,7 @@ TRAITS = (
 """Tied embeddings, biases, norms, ALiBi; intermediate size of shared experts, dense layers before the first with
 experts; latent attention: ranks and head sizes; linear attention in most layers; encoders of images next to it; the
 base of rotary positions, if it is not 10000."""
+_FAMILY = lazy_pattern(r"[a-z]{3,20}")
 _SIZE = lazy_pattern(r"(?<!\d)(\d+)(?:\.(\d+))?b")
 
 
@@ -75,6 +76,15 @@ def of_file(name: str) -> Published | None:
     }
     longest = max(found, key=len, default="")
     return found.get(longest) if all(other in longest for other in found) else None
+
+
+def names_another(paths: Iterable[str], model: Published) -> bool:
+    """Whether a path names a size of the same family that is not this model: Qwen2.5-Math-1.5B is not Qwen2.5-1.5B."""
+    family = _FAMILY.match(model.name.lower())
+    if family is None:
+        return False
+    parts = [part.lower() for path in paths for part in path[-LONGEST:].rstrip("/").split("/")[-2:]]
+    return any(part.startswith(family[0]) and _SIZE.search(part) is not None for part in parts)
 
 
 @cache

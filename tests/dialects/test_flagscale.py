@@ -376,3 +376,17 @@ def test_what_hydra_refuses(tmp_path: Path, old: str, new: str, message: str) ->
 )
 def test_what_hydra_takes(tmp_path: Path, old: str, new: str) -> None:
     assert "composition-refused" not in said(report(tmp_path, experiment=EXPERIMENT.replace(old, new)))
+
+
+@pytest.mark.parametrize(("release", "judged"), [("1.0.0", False), ("", True)])
+def test_a_release_with_another_megatron_has_other_options(tmp_path: Path, release: str, judged: bool) -> None:
+    """From 1.0 on, FlagScale trains with a separately installed Megatron."""
+    if release:
+        (tmp_path / "flagscale" / "transformations").mkdir(parents=True)
+        (tmp_path / "flagscale" / "transformations" / "__init__.py").write_text("", encoding="utf-8")
+        text = f'[project]\nname = "flagscale"\nversion = "{release}"\n'
+        (tmp_path / "pyproject.toml").write_text(text, encoding="utf-8")
+    body = BODY.replace("  hidden_size: 1024\n", "  hidden_size: 1024\n  engram_layer_ids: 3\n")
+    assert ("unread-key" in said(report(tmp_path, body))) is judged
+    body = BODY.replace("  hidden_size: 1024\n", "  hidden_size: 1024\n  position_embedding_type: alibi\n")
+    assert ("bad-choice" in said(report(tmp_path, body))) is judged

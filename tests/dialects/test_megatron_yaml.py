@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from megatron_reading import document, read
 
@@ -85,3 +87,17 @@ def test_a_command_that_names_such_a_file_is_that_file() -> None:
     assert reading.plan.model.layers.raw == 24, "options on the command line are ignored"
     blind = MegatronDialect().read(made, Surroundings(Request(world_size=8), lambda d, n: None, lambda n: None))
     assert not blind.arguments.get("num_layers").known
+
+
+def test_a_file_of_yaml_cfg_has_the_release_of_its_checkout(tmp_path: Path) -> None:
+    text = "language_model:\n  num_layers: 24\n  hidden_size: 1024\nmodel_parallel:\n  tensor_model_parallel_size: 1\n"
+    (tmp_path / "gpt_config.yaml").write_text(text, encoding="utf-8")
+    (job,) = preflight.check([str(tmp_path / "gpt_config.yaml")]).jobs
+    assert not job.arguments.certainty.stated
+    info = tmp_path / "megatron" / "core" / "package_info.py"
+    info.parent.mkdir(parents=True)
+    info.write_text("MAJOR = 0\nMINOR = 13\nPATCH = 0\nPRE_RELEASE = ''\n", encoding="utf-8")
+    (tmp_path / "megatron" / "training").mkdir()
+    (tmp_path / "megatron" / "training" / "arguments.py").write_text("", encoding="utf-8")
+    (job,) = preflight.check([str(tmp_path / "gpt_config.yaml")]).jobs
+    assert (job.target.version, job.arguments.certainty.stated) == ("0.13.0", True)

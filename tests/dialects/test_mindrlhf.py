@@ -153,3 +153,19 @@ def test_a_launch_says_how_many_devices_there_are(tmp_path: Path) -> None:
     script.write_text(f"{start.replace('grpo.yaml', 'none.yaml')} --actor_checkpoint_path /path/to\n", encoding="utf-8")
     (job,) = preflight.check([str(script)]).jobs
     assert not job.plan.layout.tensor.known
+
+
+def test_a_key_that_the_network_keeps_may_be_read_by_mindrlhf(tmp_path: Path) -> None:
+    """mindrlhf/worker/infer_worker.py:469 at 3af29f6c passes it to the engine that generates."""
+    model = MODEL.replace("    offset:", "    max_position_embeddings: 32768\n    offset:")
+    assert said(report(tmp_path, model=model)) == {}
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    (alone / "mindrlhf").mkdir()
+    (alone / "mindrlhf" / "__init__.py").write_text("", encoding="utf-8")
+    (alone / "predict.yaml").write_text(model, encoding="utf-8")
+    told = preflight.check([str(alone / "predict.yaml")]).findings
+    assert not [one for one in told if one.rule == "unknown-key" and one.severity is not Severity.NOTE]
+    (alone / "mindrlhf" / "__init__.py").unlink()
+    told = preflight.check([str(alone / "predict.yaml")]).findings
+    assert [one.key[-1] for one in told if one.rule == "unknown-key"] == ["max_position_embeddings"]

@@ -117,3 +117,11 @@ def test_nothing_of_megatron_is_asked_for_where_fsdp_trains(target: str | None, 
     told = found(SLIME.format(typed), target)
     assert not [rule for rule in told if rule.startswith("megatron/")]
     assert "megatron/required-argument" in found(SLIME.format("--train-backend megatron"), target)
+
+
+@pytest.mark.parametrize("target", ["slime@0.2.1", None])
+@pytest.mark.parametrize("more", ["--gradient-checkpointing", "--fsdp-cpu-offload --fsdp-cpu-backend gloo", ""])
+def test_the_options_of_fsdp_are_no_defects_of_an_unknown_release(target: str | None, more: str) -> None:
+    told = found(SLIME.format(f"--train-backend fsdp {more}"), target)
+    assert told.keys().isdisjoint(("bad-choice", "unread-key"))
+    assert target is not None or "bad-choice" in found(SLIME.format("--train-backend fsdp"), "slime@0.3.1")

@@ -321,3 +321,15 @@ def test_the_script_is_looked_for_in_a_stated_program(tmp_path: Path, says: Judg
     assert asked[0][0].entry == str(tmp_path / "examples/own/train.py")
     assert len(own(report)) == 1 and not report.undecided
     assert preflight.check_command(["elsewhere.py", *words], **said).undecided
+
+
+def test_sizes_that_the_program_reduces_are_not_judged_as_written(tmp_path: Path, says: Judge) -> None:
+    """As validate_args of Megatron before 0.9 does."""
+    sizes = ("tensor_model_parallel_size", 2, 1), ("pipeline_model_parallel_size", 4, 1)
+    typed = "--tensor-model-parallel-size 2 --pipeline-model-parallel-size 4"
+    says(Verdict("accepts", rewrites=tuple(Rewrite(*one, Place(ARGUMENTS, 3, 3)) for one in sizes)))
+    reduced = check(tmp_path, typed, world_size=1)
+    assert not [found for found in reduced.findings if found.severity is Severity.ERROR]
+    says(Verdict("may refuse"))
+    told = {found.rule for found in check(tmp_path, typed, world_size=1).findings}
+    assert not told.isdisjoint(("device-count", "expert-grid"))

@@ -14,7 +14,7 @@ from preflight.dialects.megatron.derivation_namespace import NotKnown, Run, deri
 from preflight.dialects.megatron.options import table
 from preflight.dialects.megatron.run_plan import plan
 from preflight.loaders.document import Document, Node, Setting
-from preflight.run.arguments import REMOVE, Arguments
+from preflight.run.arguments import REMOVE, Arguments, Certainty
 from preflight.run.cluster import Cluster
 from preflight.run.request import Target
 from preflight.run.value import Origin, Value
@@ -91,6 +91,7 @@ def read_core_yaml(
     cluster: Cluster,
     target: Target,
     environment: Mapping[str, Value],
+    certainty: Certainty,
 ) -> Reading:
     """A run with all its arguments in a YAML file."""
     assert document.tree is not None
@@ -116,6 +117,7 @@ def read_core_yaml(
         environment,
         tuple(run.switches),
         versions={"megatron-yaml": version},
+        certainty=certainty,
     )
     return Reading(documents, target, arguments, plan(run, target, writer), cluster)
 

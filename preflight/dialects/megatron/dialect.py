@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, partial
 
 from preflight.dialects import Reading, Surroundings
-from preflight.dialects.device_and_release import Identity, rank_table
+from preflight.dialects.device_and_release import Identity, identify, rank_table
 from preflight.dialects.megatron.checkout_release import certainty, identified, own_table, read_as, with_mentioned
 from preflight.dialects.megatron.core_yaml import read_core_yaml
 from preflight.dialects.megatron.family_detection import claims, is_core_config
@@ -15,14 +15,14 @@ from preflight.dialects.megatron.layout import relayout
 from preflight.dialects.megatron.namespace_inputs import Words, reads_own_file, shipped_with
 from preflight.dialects.megatron.network_sizes import tokenizer
 from preflight.dialects.megatron.option_effects import TRAINS_WITH, decided_by, keeps_in
-from preflight.dialects.megatron.options import Flag, Table, patch_flags
+from preflight.dialects.megatron.options import RELEASES, Flag, Table, patch_flags
 from preflight.dialects.megatron.parse_faults import UNKNOWN_FLAG
 from preflight.dialects.megatron.parser_input import ENV_VARS, Inherited, Spelled, spell, spell_environment
 from preflight.dialects.megatron.parsing import Parsed, parse
 from preflight.dialects.megatron.run_devices import machine
 from preflight.dialects.megatron.run_plan import plan
 from preflight.loaders.document import Document, Word
-from preflight.run.arguments import REMOVE, Arguments
+from preflight.run.arguments import REMOVE, Arguments, Certainty
 from preflight.run.request import Request, Target, patch
 from preflight.run.value import Value
 from preflight.source.finding import Edit
@@ -148,8 +148,13 @@ class MegatronDialect:
     ) -> Reading:
         """A run whose arguments are in the file that --yaml-cfg names."""
         wanted = surroundings.request.target
-        target = choose("", {}, wanted) if wanted is not None and wanted.framework == "megatron" else TARGETS[0]
-        return read_core_yaml(document, documents, machine(documents[0], surroundings), target, Inherited(environment))
+        stated = wanted is not None and wanted.framework == "megatron"
+        found = None if wanted is not None else identify(surroundings.checkout(document), ("megatron",))
+        shown = found is not None and found.target.version in RELEASES["megatron"]
+        target = choose("", {}, wanted) if stated else found.target if found is not None and shown else TARGETS[0]
+        cluster = machine(documents[0], surroundings)
+        certain = Certainty(stated or shown, evidence=found.evidence if found is not None and shown else "")
+        return read_core_yaml(document, documents, cluster, target, Inherited(environment), certain)
 
 
 def _spelled(document: Document, surroundings: Surroundings) -> Spelled:

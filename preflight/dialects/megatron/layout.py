@@ -11,6 +11,7 @@ from preflight.dialects.megatron.mindspeed_derivations import inflates
 from preflight.dialects.megatron.pipeline import written
 from preflight.run.arguments import REMOVE, Arguments
 from preflight.run.training_plan import Sizes
+from preflight.run.version_ranges import numbers
 from preflight.source.finding import Edit
 
 
@@ -144,8 +145,32 @@ def former_sizes(run: Run) -> None:
             run.derive(name, given.raw, "as in the releases before", of=former)
 
 
+VALIDATOR = "megatron/training/arguments.py"
+LIMITED_BEFORE = (0, 9)
+"""The first release that refuses sizes above the number of ranks instead of reducing them."""
+
+
+@derives()
+def limited(run: Run) -> None:
+    """Before 0.9, tensor and pipeline sizes are limited to the number of ranks (core_v0.8.0,
+    megatron/training/arguments.py:158-167)."""
+    if numbers(run.core) >= LIMITED_BEFORE:
+        return
+    try:
+        world, tensor, pipe = run.world_size, run.tensor_model_parallel_size, run.pipeline_model_parallel_size
+    except NotKnown:
+        return
+    if not all(isinstance(one, int) and one > 0 for one in (world, tensor, pipe)):
+        return
+    tensor = min(tensor, world)
+    run.switch("tensor_model_parallel_size", tensor, f"the run has {world} ranks", f"{VALIDATOR}:158")
+    pipe = min(pipe, world // tensor)
+    run.switch("pipeline_model_parallel_size", pipe, f"the run has {world} ranks", f"{VALIDATOR}:165")
+
+
 STEPS = (
     former_sizes,
+    limited,
     weight_shards,
     expert_tensor,
     expert_weight_shards,

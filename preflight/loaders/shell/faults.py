@@ -126,8 +126,16 @@ def unused_paths(commands: Commands, used: set[str]) -> Iterator[Problem]:
             continue
         if all(piece.text == "" and not piece.because for value in variable.items for piece in value):
             continue  # no folder can be passed
+        if (folder := _folder(variable)) is not None and folder == _folder(commands.state.variables[other]):
+            continue  # the same folder is passed
         message = Message("{name} is never used: no option uses it, while ${other} is passed", name=name, other=other)
         yield Problem("unused-path", message, variable.place)
+
+
+def _folder(variable: Variable) -> str | None:
+    """The one path that a variable contains, None if it is not known."""
+    pieces = [piece.text for value in variable.items for piece in value]
+    return None if variable.sometimes or None in pieces else "".join(map(str, pieces)).rstrip("/")
 
 
 _TAKEN_FOR_A_COMMAND = "because of the blank next to =, {name} gets no value: bash runs {word} as a command"

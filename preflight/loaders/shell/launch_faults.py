@@ -59,7 +59,7 @@ def launch_faults(found: Found, commands: Commands) -> Iterator[Problem]:
     used = referenced(commands)
     unused = {name: _stem(name) for name, _ in groups(commands) if name not in used}
     stops = "; with set -u the script stops here" if commands.nounset else ""
-    for name, span in found.settled.groups[:MOST_BROKEN]:
+    for name, span in () if _comes_from_outside(found, commands) else found.settled.groups[:MOST_BROKEN]:
         if _appends_to_itself(name, span):
             continue  # the first of several pieces
         near = nearest(_stem(name), unused.values()) if len(unused) < MOST_BROKEN else None
@@ -85,6 +85,14 @@ def launch_faults(found: Found, commands: Commands) -> Iterator[Problem]:
     for word in (*found.taken.launch.launcher_words, *found.taken.launch.words):
         yield from _placeholder(word)
     yield from _split_values(found.taken.launch.words)
+
+
+def _comes_from_outside(found: Found, commands: Commands) -> bool:
+    """Whether the environment must set all options, as for the entry point of a container: the command contains only
+    undefined groups, and the script defines none."""
+    typed = any((word.text or "").startswith("-") for word in found.taken.launch.words)
+    names = {name for name, _ in found.settled.groups}
+    return len(names) > 1 and not typed and not any(one.holds_options for one in commands.state.variables.values())
 
 
 def _appends_to_itself(name: str, span: Span) -> bool:

@@ -35,6 +35,7 @@ SLIME, BACKEND = "slime", "backends/megatron_utils/arguments.py"
 _QUOTED = r"version(?:__)?\s*=\s*['\"](\d[\w.]*)['\"]"
 _PARTS = r"MAJOR\s*=\s*(\d+)\s+MINOR\s*=\s*(\d+)\s+PATCH\s*=\s*(\d+)(?:\s+PRE_RELEASE\s*=\s*['\"](\w*)['\"])?"
 """The numbers of a release, and the suffix of a release candidate."""
+_PROJECT = r"(?m)^version = \"(\d[\w.]*)\""
 
 
 def _slime(package: str) -> tuple[str, ...]:
@@ -54,6 +55,7 @@ LAYOUTS = (
     ),
     FrontEndLayout("ms-swift", "swift/version.py", ("swift/version.py", _QUOTED)),
     FrontEndLayout("areal", "areal/api/alloc_mode.py", ("pyproject.toml", _QUOTED)),
+    FrontEndLayout("flagscale", "flagscale/transformations/__init__.py", ("pyproject.toml", _PROJECT)),  # since 1.0
 )
 
 
