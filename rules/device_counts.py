@@ -21,6 +21,12 @@ later."""
 
 MOST_NODES = 32
 """If more nodes than this are needed, the layout was probably written for a different machine."""
+FAR = 4
+"""If a layout needs this many times the devices, and the model does not, the layout was probably copied."""
+BYTES = 18
+"""A weight, its gradient and the states of Adam in mixed precision."""
+SMALL_DEVICE = 40e9
+"""Bytes of the smallest device that such runs use."""
 _COUNT_PLAIN = "tensor {tensor} x pipeline {pipeline} x context {context}"
 _COUNT_SHARDED = "tensor {tensor} x pipeline {pipeline} x context {context} x weight shards {shards}"
 
@@ -95,13 +101,21 @@ def _underived(world: int, degrees: tuple[int, ...], model: int) -> Message:
     )
 
 
+def _fits(job: Job, world: int) -> bool:
+    """Whether a dense model would train on the devices that there are: then the layout may be too large instead."""
+    sizes = known(job.plan.model.layers, job.plan.model.hidden)
+    if sizes is None or job.plan.model.experts.raw not in (None, 0, 1):
+        return False
+    return bool(12 * sizes[0] * sizes[1] ** 2 * BYTES < world * SMALL_DEVICE)
+
+
 def _more_nodes(job: Job, model: int) -> Fix | None:
     """As many nodes as the layout needs, if the number of nodes is written in the script and too small."""
     world, each = job.plan.layout.world, known(job.cluster.per_node)
     if each is None or each[0] <= 0 or model % each[0] or world.raw >= model or world.span is None:
         return None
     launch, nodes = job.documents[0].launch, model // each[0]
-    if nodes > MOST_NODES:
+    if nodes > MOST_NODES or (model >= FAR * world.raw and _fits(job, world.raw)):
         return None
     words = launch.launcher_words if launch is not None else ()
     flag = next((one.text for one, value in pairwise(words) if value.span == world.span), None)

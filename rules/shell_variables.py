@@ -108,7 +108,7 @@ def unused_option_variable(job: Job) -> Iterator[Finding]:
     meant = {problem.fix[2] for problem in problems if problem.kind == "undefined-option-variable" and problem.fix}
     for finding in (f for f in job.noticed("unused-option-variable") if f.values["name"] not in meant):
         fix = finding.fix
-        if fix is not None and _is_other_choice(finding, job):
+        if fix is not None and (_is_other_choice(finding, job) or _better_off(finding, job)):
             yield replace(finding, fix=None)
         else:
             yield (
@@ -118,10 +118,22 @@ def unused_option_variable(job: Job) -> Iterator[Finding]:
             )
 
 
+def _options(finding: Finding, job: Job) -> set[str]:
+    """The options of an unused group."""
+    keys = [problem.keys for document in job.documents for problem in document.problems if problem.span == finding.span]
+    return {flag for one in keys for flag in one if flag.startswith("-")}
+
+
+def _better_off(finding: Finding, job: Job) -> bool:
+    """Whether a run is normally better without the group: it measures the run, or its checkpoints cannot be resumed."""
+    names = {flag.strip("-").replace("-", "_") for flag in _options(finding, job)}
+    measures = bool(names) and all(name.startswith(("profile", "use_pytorch_profiler")) for name in names)
+    return measures or "no_save_optim" in names
+
+
 def _is_other_choice(finding: Finding, job: Job) -> bool:
     """Whether the run has most of the group's options anyway: MODEL_ARGS_SMALL if it uses MODEL_ARGS."""
-    keys = [problem.keys for document in job.documents for problem in document.problems if problem.span == finding.span]
-    flags = {flag for one in keys for flag in one}
+    flags = _options(finding, job)
     had = [flag for flag in flags if job.arguments.given(flag.strip("-").replace("-", "_")) is not None]
     return len(had) * 2 > len(flags)
 

@@ -32,6 +32,7 @@ OPTIONS = [
     "--vocab-size 32000",
     "--mock-data",
 ]
+NOTES = ("mindspeed/tp-2d-small", "mindspeed/fused-kernel-needs-atb")
 YAML = """\
 run_mode: 'train'
 use_parallel: True
@@ -109,6 +110,49 @@ def test_a_choice_like_none_that_exists_is_not_taken_away() -> None:
     text = script("--data-parallel-sharding-strategy zero3")
     result = fixed(text)
     assert changed(text, result) == []
+
+
+def offers(finding: Finding) -> list[str]:
+    return [fix.title for fix in (finding.fix, *finding.alternatives) if fix is not None]
+
+
+def test_a_choice_like_none_that_exists_is_not_deleted_either() -> None:
+    result = fixed(script("--data-parallel-sharding-strategy zero3"))
+    assert offers(of(result, "bad-choice")) == []
+
+
+def test_a_note_does_not_offer_to_remove_what_was_chosen() -> None:
+    text = script("--tensor-model-parallel-size 4", "--tp-2d", "--tp-x 2", "--tp-y 2", "--use-ascend-coc")
+    result = fixed(f"{text[:-1]} --coc-fused-kernel\n", target="mindspeed@2.2.0", select=NOTES)
+    assert [offers(of(result, rule)) for rule in NOTES] == [[], []]
+
+
+def test_a_note_offers_to_remove_what_has_no_effect() -> None:
+    result = fixed(script("--sequence-parallel"), target="mindspeed@2.2.0")
+    assert offers(of(result, "mindspeed/sequence-parallel-off")) == ["remove --sequence-parallel"]
+
+
+def test_layers_to_recompute_are_only_added_where_one_means_all() -> None:
+    rule = "megatron/recompute-full-without-layers"
+    block = fixed(script("--recompute-granularity full", "--recompute-method block"))
+    uniform = fixed(script("--recompute-granularity full", "--recompute-method uniform"))
+    assert offers(of(block, rule)) == []
+    assert offers(of(uniform, rule)) == ["set --recompute-num-layers 1"]
+
+
+@pytest.mark.parametrize(("layers", "hidden", "found"), [(24, 1024, []), (96, 12288, ["run on 4 nodes"])])
+def test_more_nodes_are_offered_to_what_does_not_fit_on_those_there_are(
+    layers: int, hidden: int, found: list[str]
+) -> None:
+    shape = f"--num-layers {layers} --hidden-size {hidden} --num-attention-heads 32"
+    text = (
+        "NNODES=1\n"
+        f"torchrun --nnodes $NNODES --nproc_per_node 8 pretrain_gpt.py {shape} --seq-length 2048 "
+        "--max-position-embeddings 2048 --micro-batch-size 1 --global-batch-size 64 --train-iters 1000 --lr 1e-4 "
+        "--bf16 --tokenizer-type NullTokenizer --vocab-size 32000 --mock-data --tensor-model-parallel-size 8 "
+        "--pipeline-model-parallel-size 4 --sequence-parallel\n"
+    )
+    assert offers(of(fixed(text), "device-count")) == found
 
 
 def test_of_two_precisions_none_is_taken_away() -> None:

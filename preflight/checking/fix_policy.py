@@ -34,6 +34,10 @@ class Policy:
         if not every:
             return finding
         judged = [self._judged(fix, finding) for i, fix in enumerate(every) if fix not in every[:i]]
+        if finding.severity is Severity.NOTE:  # nothing is wrong: what was chosen and has an effect stays
+            judged = [fix for fix in judged if not _undoes(fix)]
+            if not judged:
+                return replace(finding, fix=None, alternatives=())
         if self._trains_alike(finding, judged):
             judged = [fix._replace(offered=True) for fix in judged]
         judged.sort(key=lambda fix: self._order(fix, layout=finding.layout))
@@ -183,6 +187,12 @@ def ranked(findings: Iterable[Finding], job: Job) -> list[Finding]:
 
 _BOOLEANS = {"true": True, "false": False}
 """Texts that are booleans without their quotes."""
+
+
+def _undoes(fix: Fix) -> bool:
+    """Whether it only removes or turns off what was chosen, and the training changes by that."""
+    off = all(edit.action == "remove" or edit.value is False for edit in fix.edits)
+    return off and fix.safety is Safety.UNSAFE and fix.change in (Change.REMOVAL, Change.SWITCH)
 
 
 def _between(raw: object, text: str, wanted: object) -> Change:

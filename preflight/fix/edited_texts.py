@@ -103,11 +103,14 @@ def _overlap(one: Splice, other: Splice) -> bool:
 
 
 def text_edits(report: Report, finding: Finding, fix: Fix) -> dict[str, list[Splice]]:
-    """The text changes of a fix by file, for reports; empty if its place is ambiguous."""
+    """The text changes of a fix by file, for reports, without those that change nothing; empty if its place is
+    ambiguous.
+    """
     try:
-        return _splices(finding, fix, _documents(report))
+        splices = _splices(finding, fix, _documents(report))
     except CannotEdit:
         return {}
+    return {name: [(span, new) for span, new in part if new or span.text] for name, part in splices.items()}
 
 
 def _documents(report: Report) -> dict[str, list[Document]]:

@@ -24,13 +24,14 @@ class Change(NamedTuple):
 
 class Repair(NamedTuple):
     """A fix in terms of arguments; an empty title is generated from the changes. offered: whether it is one of several
-    possible intentions, written only if the user chooses it; may be a condition.
+    possible intentions, written only if the user chooses it; may be a condition. when: the condition for the fix.
     """
 
     changes: tuple[Change, ...]
     safety: Safety = Safety.UNSAFE
     title: str = ""
     offered: bool | Expression = False
+    when: Expression | None = None
 
 
 class Nearest(NamedTuple):
@@ -56,9 +57,10 @@ def put(
     safety: Safety = Safety.UNSAFE,
     title: str = "",
     offered: bool | Expression = False,
+    when: Expression | None = None,
 ) -> Repair:
     """Write a value (True for a switch); an expression is computed from the run."""
-    return Repair((Change(handle, value),), safety, title, offered)
+    return Repair((Change(handle, value),), safety, title, offered, when)
 
 
 def drop(*handles: Handle, also: tuple[Handle, ...] = (), safety: Safety = Safety.UNSAFE, title: str = "") -> Repair:
@@ -77,6 +79,8 @@ def written(repairs: Sequence[Repair], job: Job) -> Iterator[Fix]:
 
 def _written(repair: Repair, job: Job) -> Fix | None:
     read = reader(job.arguments)
+    if repair.when is not None and evaluate(repair.when, read) is not True:
+        return None
     edits: list[Edit] = []
     titles = []
     for handle, wanted, optional in repair.changes:

@@ -24,7 +24,7 @@ MEGATRON.add(
         "recompute-full-without-layers",
         all_of(FULL, a.recompute_num_layers.is_none),
         message="--recompute-granularity full needs --recompute-num-layers, which is not set",
-        fixes=(put(a.recompute_num_layers, 1, safety=Safety.SAFE, offered=a.recompute_method == "block"),),
+        fixes=(put(a.recompute_num_layers, 1, safety=Safety.SAFE, when=a.recompute_method != "block"),),
         after=("megatron/recompute-full-without-method",),
     ),
     refuse(

@@ -2,7 +2,7 @@
 
 from preflight.lint.constraint import ConstraintSet, conflicts, drop, put, refuse
 from preflight.lint.expressions import total
-from preflight.rules.megatron.option_names import REFUSED, a, all_of, separate_data
+from preflight.rules.megatron.option_names import REFUSED, a, all_of, any_of, separate_data
 from preflight.source.finding import Safety
 
 MEGATRON = ConstraintSet("megatron", why=REFUSED)
@@ -24,6 +24,17 @@ MEGATRON.add(
         message="--per-split-data-args-path and the paths of each split both set the data",
         at=(a.per_split_data_args_path, a.train_data_path, a.valid_data_path, a.test_data_path),
         fixes=(drop(a.per_split_data_args_path),),
+    ),
+    conflicts(
+        "split-with-separate-data",
+        all_of(a.entry == "pretrain_gpt.py", a.split.given),
+        any_of(separate_data, a.per_split_data_args_path.is_set),
+        unless_framework="mindspeed",
+        message="--split {split} does not work with separate data for each split",
+        why="the configuration of the data set asserts that only one of them is given; the run dies after the model is built",
+        upstream="megatron/core/datasets/blended_megatron_dataset_config.py:116",
+        at=(a.split,),
+        fixes=(drop(a.split, safety=Safety.SAFE),),
     ),
     refuse(
         "dataset-threads-not-positive",

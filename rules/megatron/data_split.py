@@ -145,3 +145,46 @@ def data_weights(job: Job) -> Iterator[Finding | Unverified]:
                 paths=named,
             )
             yield Finding(message, job.place(value), key=value.key)
+
+
+@rule(severity=Severity.WARNING, id="megatron/data-path-repeated", frameworks=("megatron",), reads=LISTS)
+def data_path_repeated(job: Job) -> Iterator[Finding | Unverified]:
+    """The same data set is listed twice.
+
+    ## What it does
+    Finds a path that occurs more than once in `--data-path` or in the list of one split, if every path has a weight.
+
+    ## Why is this bad?
+    A line was probably copied and its path not changed: the data set that was meant is never read, and the repeated one
+    has the weight of both.
+
+    ## Example
+        --data-path 0.7 web_text_document 0.3 web_text_document
+
+    Use instead:
+
+        --data-path 0.7 web_text_document 0.3 books_text_document
+
+    ## References
+    Megatron-LM core_v0.16.0, megatron/core/datasets/utils.py, get_blend_from_list: one data set per pair
+    """
+    for name in LISTS:
+        value = job.arguments.given(name)
+        if value is None:
+            continue
+        if not value.known:
+            yield Unverified(value.because or "paths that are unknown")
+            continue
+        listed = value.raw if isinstance(value.raw, list) else []
+        if not all(isinstance(entry, str) for entry in listed) or len(listed) % 2:
+            continue
+        weights, paths = listed[::2], listed[1::2]
+        if not all(_NUMBER.fullmatch(weight) for weight in weights):
+            continue
+        if (twice := next((path for i, path in enumerate(paths) if path in paths[:i]), None)) is not None:
+            message = Message(
+                "{flag} lists {path} more than once; another data set may have been meant",
+                flag=job.arguments.spell(name),
+                path=twice,
+            )
+            yield Finding(message, job.place(value), key=value.key)

@@ -79,6 +79,16 @@ MEGATRON.add(
         upstream="https://arxiv.org/abs/1412.6980v9#section-6",
     ),
     refuse(
+        "fine-tuning-rate-too-high",
+        all_of(TRAINS, a.optimizer == "adam", a.finetune, a.load.given, a.lr >= 0.01, a.lr < 0.05),
+        message="--lr {lr} with --finetune: Adam moves every weight by about that much per step, and the loaded weights "
+        "are lost in a few steps; a digit of the exponent may be missing",
+        why="published fine-tuning uses 1e-6 to 1e-4, and adapters up to 1e-3",
+        severity=Severity.WARNING,
+        at=(a.lr,),
+        upstream="https://arxiv.org/abs/2106.09685",
+    ),
+    refuse(
         "warmup-most-of-decay",
         all_of(
             TRAINS,
@@ -121,6 +131,26 @@ MEGATRON.add(
         why="the run ends while the learning rate is high, and the weights are worse than those of a completed decay",
         severity=Severity.WARNING,
         at=(a.lr_decay_iters, a.train_iters),
+        upstream=SCHEDULER,
+    ),
+    refuse(
+        "constant-phase-beyond-run",
+        all_of(
+            TRAINS,
+            a.lr_decay_style == "WSD",
+            a.lr_decay_iters.given,
+            a.lr_wsd_decay_iters.given,
+            a.lr_decay_iters - a.lr_wsd_decay_iters >= a.train_iters,
+            a.train_iters >= TRIAL,
+            a.lr_decay_iters < a.train_iters * SHORTENED,
+        ),
+        message=(
+            "the decay covers the last {lr_wsd_decay_iters} of --lr-decay-iters {lr_decay_iters}, but the run ends at "
+            "iteration {train_iters}: the learning rate never falls"
+        ),
+        why="the annealing starts at --lr-decay-iters minus --lr-wsd-decay-iters, counted from the first iteration",
+        severity=Severity.WARNING,
+        at=(a.lr_decay_iters, a.lr_wsd_decay_iters, a.train_iters),
         upstream=SCHEDULER,
     ),
     refuse(
@@ -283,6 +313,67 @@ MEGATRON.add(
         why="the default is one group, which is multi-query attention",
         severity=Severity.WARNING,
         at=(a.group_query_attention,),
+        upstream=WEIGHTS,
+    ),
+    refuse(
+        "balance-coefficient-without-loss",
+        all_of(
+            TRAINS,
+            a.num_experts > 1,
+            a.moe_router_load_balancing_type.given,
+            a.moe_router_load_balancing_type == "none",
+            a.moe_aux_loss_coeff.given,
+            a.moe_aux_loss_coeff > 0,
+            ~a.moe_router_enable_expert_bias,
+        ),
+        message=(
+            "--moe-aux-loss-coeff {moe_aux_loss_coeff} has no effect with --moe-router-load-balancing-type none: "
+            "nothing balances the experts"
+        ),
+        why="tokens concentrate on a few experts, which only shows in the curves of a run that has been going for days",
+        severity=Severity.WARNING,
+        at=(a.moe_router_load_balancing_type, a.moe_aux_loss_coeff),
+        upstream="megatron/core/transformer/moe/router.py",
+    ),
+    refuse(
+        "dropout-left-on",
+        all_of(
+            TRAINS,
+            a.attention_dropout.given,
+            a.attention_dropout == 0,
+            ~a.hidden_dropout.given,
+            a.hidden_dropout > 0,
+            any_of(a.train_iters >= TRIAL, a.train_samples >= a.global_batch_size * TRIAL),
+        ),
+        message="--attention-dropout is 0, but --hidden-dropout is not given and defaults to {hidden_dropout}",
+        why="published runs that turn one off turn both off; a line may be missing",
+        severity=Severity.WARNING,
+        at=(a.attention_dropout,),
+        upstream=WEIGHTS,
+    ),
+    refuse(
+        "fine-tuned-in-place",
+        all_of(TRAINS, a.finetune, a.load.given, a.load == a.save, a.train_iters >= TRIAL),
+        message="--load and --save are both {load} with --finetune: every restart begins at iteration 0, from the weights "
+        "that were saved last",
+        why="with --finetune the iteration and the optimizer of the checkpoint are not read",
+        severity=Severity.WARNING,
+        at=(a.save, a.load),
+        upstream="megatron/training/checkpointing.py",
+    ),
+    refuse(
+        "trains-in-float32",
+        all_of(
+            TRAINS,
+            a.entry == "pretrain_gpt.py",
+            ~a.bf16,
+            ~a.fp16,
+            any_of(a.train_iters >= LONG, a.train_samples >= a.global_batch_size * LONG),
+        ),
+        message="neither --bf16 nor --fp16 is given: the run trains in float32",
+        why="float32 needs twice the memory for activations and is several times slower; a line may be missing",
+        severity=Severity.WARNING,
+        at=(a.train_iters, a.train_samples),
         upstream=WEIGHTS,
     ),
     refuse(

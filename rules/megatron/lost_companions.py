@@ -114,6 +114,33 @@ MEGATRON.add(
         after=("slime/save-interval-without-save", "megatron/nothing-saved"),
     ),
     refuse(
+        "wandb-project-without-name",
+        all_of(TRAINS, a.entry == "pretrain_gpt.py", a.wandb_project.given, a.wandb_exp_name == ""),
+        message="--wandb-project {wandb_project} needs --wandb-exp-name, whose default is empty",
+        why="the last rank refuses an empty name when it opens the log, and the job dies",
+        upstream="megatron/training/global_vars.py:190",
+        at=(a.wandb_project,),
+    ),
+    refuse(
+        "recompute-modules-without-granularity",
+        all_of(TRAINS, a.recompute_modules.given, a.recompute_modules.length > 0, a.recompute_granularity.is_none),
+        message="--recompute-modules has no effect without --recompute-granularity selective: nothing is recomputed",
+        why="the modules are only read with the selective granularity, so the run needs more memory than planned",
+        severity=Severity.WARNING,
+        at=(a.recompute_modules,),
+        fixes=(put(a.recompute_granularity, "selective"),),
+    ),
+    refuse(
+        "gc-interval-without-manual-gc",
+        all_of(TRAINS, a.manual_gc_interval > 0, ~a.manual_gc),
+        message="--manual-gc-interval {manual_gc_interval} has no effect without --manual-gc: each rank collects garbage "
+        "at its own time",
+        why="ranks that stop at different steps make all others wait; the interval is only read with --manual-gc",
+        severity=Severity.WARNING,
+        at=(a.manual_gc_interval,),
+        fixes=(put(a.manual_gc),),
+    ),
+    refuse(
         "latent-rank-left-out",
         all_of(a.multi_latent_attention, LATENT, ~a.kv_lora_rank.given),
         message="--kv-lora-rank is not set: keys and values are compressed to the default, {kv_lora_rank}",

@@ -20,9 +20,11 @@ def problems(job: Job, kind: str) -> Iterator[Problem]:
 
 
 def refused_value(job: Job, problem: Problem, severity: Severity | None) -> Finding:
-    """A value that the parser refuses: offers another value, or removes the option."""
+    """A value that the parser refuses: offers another value or, as an alternative, the removal of the option."""
     upstream = place_upstream(job, problem)
-    return finding(problem, rewritten(job, problem), severity, dropped(job, problem), upstream=upstream)
+    meant = rewritten(job, problem)
+    others = () if meant is None else (dropped(job, problem),)  # alone it would only delete what was chosen
+    return finding(problem, meant, severity, *others, upstream=upstream)
 
 
 def place_upstream(job: Job, problem: Problem) -> str:

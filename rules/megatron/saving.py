@@ -3,12 +3,14 @@
 import posixpath
 from collections.abc import Iterator
 
-from preflight import Finding, Job, Message, Severity, Unverified, rule
+from preflight import Finding, Job, Message, Severity, Unverified, known, rule
 from preflight.loaders.document import Unknown
 from preflight.source.lazy_regex import lazy_pattern
 
 LONG = 3_000
 """A run with this many iterations is not a trial: published runs without a folder have fewer."""
+SHORT = 1_000
+"""Runs with fewer iterations are trials, whose checkpoints may be lost."""
 ENTRIES = "pretrain_ posttrain_ finetune_ train_"
 LOST = (
     "array-first-word",
@@ -59,6 +61,50 @@ def nothing_saved(job: Job) -> Iterator[Finding | Unverified]:
         return
     message = Message("{count:,} iterations without --save: no weights are written", count=iterations.raw)
     yield Finding(message, job.place(iterations), key=iterations.key)
+
+
+LARGEST = 16
+"""The devices of the largest nodes."""
+LOCAL = ("/tmp/", "/var/tmp/", "/dev/shm/")
+"""Folders that every node has for itself, and that it may empty when a job ends."""
+
+
+@rule(severity=Severity.WARNING, id="megatron/saved-on-each-node", frameworks=("megatron",), reads=("save",))
+def saved_on_each_node(job: Job) -> Iterator[Finding | Unverified]:
+    """A run on several nodes saves its checkpoints in a folder that each node has for itself.
+
+    ## What it does
+    Finds `--save` below `/tmp`, `/var/tmp` or `/dev/shm` in runs of 1,000 iterations or more on more than one node.
+
+    ## Why is this bad?
+    Every node only writes the parts that its ranks hold, so that no node has a complete checkpoint, and none can be
+    resumed on other nodes. Many clusters empty these folders when the job ends.
+
+    ## Example
+        torchrun --nnodes 4 --nproc_per_node 8 pretrain_gpt.py --train-iters 50000 --save /tmp/run
+
+    Use instead: a folder that all nodes share.
+
+    ## References
+    Megatron-LM core_v0.16.0, megatron/training/checkpointing.py, save_checkpoint: each rank writes its own shards
+    """
+    a, save = job.arguments, job.arguments.given("save")
+    if save is None or a.get("skip_train").raw is True:
+        return
+    if isinstance(save.raw, Unknown):
+        yield Unverified(save.because)
+        return
+    if not f"{posixpath.normpath(str(save.raw))}/".startswith(LOCAL):
+        return
+    iterations, devices, each = a.get("train_iters").raw, known(job.cluster.count), known(job.cluster.per_node)
+    if devices is None or not isinstance(iterations, int):
+        yield Unverified(job.cluster.count.because or "the length of the run")
+        return
+    if devices[0] > (LARGEST if each is None else each[0]) and iterations >= SHORT:
+        message = Message(
+            "--save {folder} is on a disk of each node: none of the nodes has a complete checkpoint", folder=save.raw
+        )
+        yield Finding(message, job.place(save), key=save.key)
 
 
 NAMES = ("load", "save")

@@ -2,8 +2,8 @@
 
 ## What it does
 For training runs with an optimizer of the Adam family, checks for `betas` (or `beta1` and `beta2`) of which the first
-is greater than the second, a learning rate of at least 0.05, a weight decay of at least 10, and a `warmup_ratio`
-greater than 0.5.
+is greater than the second, a learning rate of at least 0.05 (0.01 if `run_mode` is `finetune`), a weight decay of at
+least 10, and a `warmup_ratio` greater than 0.5.
 
 ## Why is this bad?
 The framework accepts these values. With swapped betas, Adam averages gradients for longer than their squares, which
@@ -31,6 +31,8 @@ from preflight import Finding, Job, Message, Severity, Value, rule
 ADAM = "adam"
 HIGHEST_RATE = 0.05
 """More than eight times 0.005, the highest rate in the published configs."""
+HIGHEST_TO_FINE_TUNE = 0.01
+"""A hundred times the rate of the published configs that fine-tune; adapters take up to 0.001."""
 MOST_DECAY = 10
 MOST_WARMUP = 0.5
 """The longest warm-up in the published configs is a tenth of the run."""
@@ -43,8 +45,10 @@ def check(job: Job) -> Iterator[Finding]:
     if a.get("training").raw is not True or kind is None or ADAM not in str(kind.raw).lower():
         return
     yield from _betas(job)
+    tunes = (mode := a.given("run_mode")) is not None and mode.raw == "finetune"
+    highest = HIGHEST_TO_FINE_TUNE if tunes else HIGHEST_RATE
     for name in ("optimizer.learning_rate", "lr_schedule.learning_rate"):
-        if (rate := _number(job, name)) is not None and rate[1] >= HIGHEST_RATE:
+        if (rate := _number(job, name)) is not None and rate[1] >= highest:
             message = Message(
                 "{name} is {rate}: Adam moves every weight by about that much per step; a sign may be missing, as in "
                 "3e-4",

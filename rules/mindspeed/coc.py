@@ -53,7 +53,7 @@ MINDSPEED.add(
         at=(a.coc_fused_kernel, a.tensor_model_parallel_size),
         message="the fused kernel of coc supports tensor parallel 8 only, not {tensor_model_parallel_size}",
         why="documented upstream; no validator checks it",
-        fixes=(drop(a.coc_fused_kernel, title="use the script mode of coc"), put(a.tensor_model_parallel_size, 8)),
+        fixes=(drop(a.coc_fused_kernel, title="use the script mode of coc"),),
     ),
     one_of(
         "coc-parallel-num",

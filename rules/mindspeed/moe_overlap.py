@@ -59,7 +59,7 @@ MINDSPEED.add(
             "--moe-alltoall-overlap-comm with --moe-tp-extend-ep needs --moe-token-dispatcher-type alltoall_seq, "
             "not alltoall"
         ),
-        fixes=(put(DISPATCHER, "alltoall_seq"), drop(a.moe_tp_extend_ep)),
+        fixes=(put(DISPATCHER, "alltoall_seq", offered=True), drop(a.moe_tp_extend_ep)),
     ),
     refuse(
         "alltoall-seq-overlap-async",
