@@ -34,7 +34,8 @@ def link_for_mypy() -> None:
         if (folder / name).is_file():
             (folder / name).unlink()
         if not (folder / name).exists():
-            with suppress(OSError):  # Windows makes links for developers only: mypy then says which package it lacks
+            # Windows allows links only in developer mode; without them mypy names the missing package
+            with suppress(OSError):
                 (folder / name).symlink_to(os.path.join("..", "..", name), target_is_directory=True)
 
 

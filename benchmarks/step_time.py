@@ -52,7 +52,7 @@ GROUPS = {
     "nv-moe": ("NVIDIA, mixtures of experts", 0.20),
     "unseen-dense": ("NVIDIA, FP8 and FP4, dense, not fitted on", 0.12),
     "unseen-moe": (
-        "NVIDIA, experts with the options of NVIDIA's recipes; their software's factors are learnt from them",
+        "NVIDIA's recipes for mixture-of-experts models; the factors of their software are fitted to these runs",
         0.20,
     ),
     "unseen-moe-bare": ("the same rows, as far as the tables state", math.inf),
@@ -101,7 +101,7 @@ def rows() -> Iterator[Row]:
     """The timed rows of the file that are available and have an estimate."""
     for line in gzip.decompress(DATA.read_bytes()).decode().splitlines():
         row = json.loads(line)
-        # rows of a family of their own are judged apart, not by these groups
+        # rows of a separate family are rated separately, not in these groups
         job = None if row.get("oom") or row.get("group") else _job(row)
         if job is None or preflight.estimate_step_time(job).seconds is None:
             continue
@@ -117,7 +117,7 @@ def rows() -> Iterator[Row]:
 
 
 def further() -> Iterator[Row]:
-    """The rows of the file that are judged apart."""
+    """The rows of the file that are rated separately."""
     for line in gzip.decompress(DATA.read_bytes()).decode().splitlines():
         row = json.loads(line)
         if row.get("oom") or not row.get("group"):

@@ -6,6 +6,12 @@ from math import gcd
 from preflight import Finding, Fix, Job, Message, Severity, Unverified, Value, known, rule
 
 BATCH_UPSTREAM = {
+    "megatron@0.6.0": "megatron/training/microbatches.py:64",
+    "megatron@0.7.0": "megatron/training/microbatches.py:64",
+    "megatron@0.8.0": "megatron/core/num_microbatches_calculator.py:182",
+    "megatron@0.9.0": "megatron/core/num_microbatches_calculator.py:328",
+    "megatron@0.10.0": "megatron/core/num_microbatches_calculator.py:340",
+    "megatron@0.11.0": "megatron/core/num_microbatches_calculator.py:340",
     "megatron@0.12.1": "megatron/core/num_microbatches_calculator.py:340",
     "megatron": "megatron/training/arguments.py:715",
     "pynative": "mindformers/pynative/trainer/trainer.py:596",
@@ -157,7 +163,7 @@ def experts_not_divisible(job: Job) -> Iterator[Finding | Unverified]:
     ## Example
         --num-experts 12 --expert-model-parallel-size 8
 
-    Use instead an expert-parallel size that divides the experts, here 4 or 6.
+    Use an expert-parallel size that divides the experts instead, here 4 or 6.
 
     ## Fix safety
     Unsafe: a different expert-parallel size changes the layout. The fix uses the largest smaller size that fits.
@@ -261,7 +267,7 @@ def heads_not_divisible(job: Job) -> Iterator[Finding | Unverified]:
         num_heads: 40        # 40 / 16 is not whole
         model_parallel: 16
 
-    Use instead a tensor-parallel size that divides the heads, here 8.
+    Use a tensor-parallel size that divides the heads instead, here 8.
 
     ## Fix safety
     No automatic fix: a different tensor-parallel size changes the layout.

@@ -13,7 +13,7 @@ GIB = 2**30
 ENGINE = "rollout engine"
 
 
-@rule(id="predicted-oom", severity=Severity.ERROR, kind=Kind.MEMORY)
+@rule(id="predicted-oom", severity=Severity.ERROR, sometimes=(Severity.WARNING,), kind=Kind.MEMORY)
 def predicted_oom(job: Job) -> Iterator[Finding | Unverified]:
     """The run will not, or may not, fit in device memory.
 
@@ -117,7 +117,7 @@ SAME_SLIP = (
     *("megatron/hidden-over-heads", "megatron/heads-over-query-groups", "megatron/query-groups-ignored"),
     "mindspeed/fused-swiglu-without-swiglu",
 )
-"""Rules that report the same slip by itself: a size or a switch that is not the model's."""
+"""Rules that report the same mistake: a size or a switch that differs from the model's."""
 
 
 @rule(id="differs-from-published", severity=Severity.WARNING, after=SAME_SLIP)

@@ -149,7 +149,7 @@ def carriage_return(job: Job) -> Iterator[Finding]:
     yield from job.noticed("carriage-return", Safety.SAFE)
 
 
-@rule(id="lost-continuation", severity=Severity.ERROR, kind=Kind.CUT, noticed=True)
+@rule(id="lost-continuation", severity=Severity.ERROR, sometimes=(Severity.WARNING,), kind=Kind.CUT, noticed=True)
 def lost_continuation(job: Job) -> Iterator[Finding]:
     """The lines after a launch were meant to continue it.
 

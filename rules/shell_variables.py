@@ -11,7 +11,7 @@ MANY = 3
 """With at least this many unset variables, the script probably expects its settings in the environment."""
 
 
-@rule(id="unset-variable", severity=Severity.WARNING, noticed=True)
+@rule(id="unset-variable", severity=Severity.WARNING, sometimes=(Severity.NOTE,), noticed=True)
 def unset_variable(job: Job) -> Iterator[Finding]:
     """An option takes its value from a variable that the script does not set.
 

@@ -80,7 +80,7 @@ def unread_pipe(job: Job) -> Iterator[Finding]:
     yield from job.noticed("unread-pipe")
 
 
-@rule(id="composition-refused", severity=Severity.ERROR, kind=Kind.OPTIONS, noticed=True)
+@rule(id="composition-refused", severity=Severity.ERROR, sometimes=(Severity.WARNING,), kind=Kind.OPTIONS, noticed=True)
 def composition_refused(job: Job) -> Iterator[Finding]:
     """The program cannot compose its config from these arguments.
 

@@ -177,7 +177,13 @@ _FEW = "{where} has keys that this model does not read: {names}"
 _MANY = "{where} has keys that this model does not read: {names} and {more} more"
 
 
-@rule(id="unknown-key", severity=Severity.ERROR, kind=Kind.OPTIONS, frameworks=("mindformers",))
+@rule(
+    id="unknown-key",
+    severity=Severity.ERROR,
+    sometimes=(Severity.WARNING, Severity.NOTE),
+    kind=Kind.OPTIONS,
+    frameworks=("mindformers",),
+)
 def unknown_key(job: Job) -> Iterator[Finding]:
     """The framework does not know a key in this section.
 
@@ -274,7 +280,7 @@ def _finding(stray: Stray, *, fixable: bool) -> Finding:
     )
 
 
-@rule(id="duplicate-key", severity=Severity.WARNING, noticed=True)
+@rule(id="duplicate-key", severity=Severity.WARNING, sometimes=(Severity.NOTE,), noticed=True)
 def duplicate_key(job: Job) -> Iterator[Finding]:
     """A key appears twice in one mapping; only the last counts.
 
@@ -312,7 +318,7 @@ def duplicate_key(job: Job) -> Iterator[Finding]:
                 )
 
 
-@rule(id="unread-key", severity=Severity.ERROR, kind=Kind.OPTIONS, noticed=True)
+@rule(id="unread-key", severity=Severity.ERROR, sometimes=(Severity.WARNING,), kind=Kind.OPTIONS, noticed=True)
 def unread_key(job: Job) -> Iterator[Finding]:
     """The program that starts Megatron does not know this key.
 

@@ -79,7 +79,7 @@ def example(id: str) -> str:
 
 
 def severities(rule: Checkable) -> str:
-    return "或".join(SEVERITIES[str(level)] for level in levels(rule))
+    return "或".join("、".join(SEVERITIES[str(level)] for level in levels(rule)).rsplit("、", 1))
 
 
 def section(match: re.Match[str]) -> str:

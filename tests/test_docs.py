@@ -17,6 +17,7 @@ from preflight.loaders import load as load_text
 from preflight.plugins.manager import Plugins, load
 from preflight.report.rule_pages import documented, pages
 from preflight.source.source_file import Source
+from preflight.source.translation_catalogue import catalogue
 
 
 @pytest.mark.parametrize(
@@ -179,3 +180,14 @@ def test_the_packages_of_the_guide_are_those_of_the_house() -> None:
     rows = re.findall(r"^\| (\d+) \| ([^|]+) \|", text, re.MULTILINE)
     told = [tuple(name.removesuffix(".py") for name in re.findall(r"`([^`]+)`", names)) for _, names in rows]
     assert told == test_house.FLOORS
+
+
+MESSAGE = re.compile(r"^\s*\S+:\d+:\d+: (?:error|warning|note): (.*) \[[\w/-]+\]$", re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", ["gallery.md", "site-checks.md"])
+def test_messages_that_no_test_prints_are_those_of_today(name: str) -> None:
+    """The outputs of these pages need files of others: their messages are at least filled-in templates."""
+    known = catalogue("zh")
+    shown = MESSAGE.findall((ROOT / "docs" / name).read_text(encoding="utf-8"))
+    assert shown and not [message for message in shown if known.of(message) == message]

@@ -22,6 +22,11 @@ from preflight.run.project_settings import Facts, path_matches, validator, verif
 from preflight.run.settings_files import load
 from preflight.source.source_file import InputError
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
 SCHEMA = json.loads(files("preflight.schemas").joinpath("settings.json").read_text(encoding="utf-8"))
 BAD = "toy: true\ndata: 3\ntensor: 2\n"
 
@@ -280,3 +285,14 @@ def test_a_pyproject_is_parsed_only_where_it_may_have_settings(real_cli: Cli, tm
         assert "there is no setting 'nope'" in real_cli("check", "run.yaml").err, text
     project.write_text("[project]\nname = 'x'\nversion = '1'\ndependencies = ['preflight-llm']\n[tool.ruff]\n")
     assert "nope" not in real_cli("check", "run.yaml").err
+
+
+def test_the_settings_in_effect_are_toml(cli: Cli, tmp_path: Path) -> None:
+    text = "nodes = 2\nignore = ['toy-devices']\n\n[set]\nA = '1'\n\n[per-file.'a b/*.sh']\nignore = ['toy-name']\n"
+    (tmp_path / "preflight.toml").write_text(text)
+    shown = cli("check", "--show-settings", "--devices-per-node", "4").out
+    files, _, called = shown.partition("# on the command line, which takes precedence\n")
+    assert files.startswith(f"# {tmp_path}/preflight.toml\n")
+    assert tomllib.loads(files) == tomllib.loads(text)
+    assert called == "devices-per-node = 4\n"
+    assert cli("check", "--show-settings", "--isolated").out == "# no settings file\n"

@@ -22,7 +22,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Checks:
-    """The lines of a framework's sites through its followed releases, and the rules' part in them."""
+    """The lines of a framework's sites in each release that is followed, and the rules that use them."""
 
     framework: Framework
     releases: Sequence[Release]

@@ -4,8 +4,8 @@
 
 writes schemas/<framework>/published.json: tag → the release that it is read as, its files that differ from that
 release's, the rules that hold in that release and whose checks the tag lacks in the form in which they were read
-(`lacks`), and those whose checks the tag has and the release lacks (`has`). Its options are those of its own parser,
-which is next to a run. With --tag only the rows of these tags are rewritten.
+(`lacks`), and those whose checks the tag has and the release lacks (`has`). The options of a tag are those of its own
+parser, which a run has next to it. With --tag only the rows of these tags are rewritten.
 """
 
 from __future__ import annotations

@@ -139,7 +139,7 @@ def each_option(bases: Sequence[Case], table: Table, seed: int) -> Iterator[Case
 
 
 def _set(words: Sequence[str], option: Sequence[str]) -> list[str]:
-    """The words of a run with one option as given."""
+    """The words of a run with one option as its argument."""
     if option[0] not in words:
         return [*words, *option]
     start = list(words).index(option[0])

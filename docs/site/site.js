@@ -1,7 +1,8 @@
-// The theme makes a navigation landmark of each copy button, and takes the keyboard away from blocks of code that scroll.
+// The theme makes each copy button a navigation landmark, and the keyboard does not reach code and tables that scroll.
 const mend = () => {
   for (const nav of document.querySelectorAll("nav.md-code__nav:not([role])")) nav.setAttribute("role", "none");
-  for (const code of document.querySelectorAll("pre > code:not([tabindex])")) code.setAttribute("tabindex", "0");
+  const scrolls = document.querySelectorAll("pre > code:not([tabindex]), .md-typeset__scrollwrap:not([tabindex])");
+  for (const box of scrolls) box.setAttribute("tabindex", "0");
 };
 new MutationObserver(mend).observe(document.documentElement, {
   attributeFilter: ["tabindex"], childList: true, subtree: true,

@@ -1,4 +1,4 @@
-"""Checks files as the settings and the caller want: which rules run where, which facts hold for which file."""
+"""Checks files as the settings and the caller require: which rules run where, which facts hold for which file."""
 
 from __future__ import annotations
 
@@ -243,7 +243,7 @@ class Checker:
         return self.prove(workspace, report, self._under_every_rule(workspace))
 
     def _under_every_rule(self, workspace: Workspace) -> Workspace | None:
-        """The same texts under every rule; None if the workspace has every rule."""
+        """The same texts with every rule enabled; None if the workspace has every rule enabled."""
         near = self.of(workspace.sources[0].path)
         if near.choice == Choice() and not near.settings.per_file:
             return None

@@ -49,7 +49,7 @@ def refusal_finding(refusal: Refusal, job: Job, site: Site | None) -> Finding:
     if not refusal.message.strip() and site is not None and site.condition:
         text = " and ".join(sorted(site.condition))
     given = tuple(_shown(name, job) for name in refusal.reads if job.arguments.given(name) is not None)[:MOST_SHOWN]
-    place = str(refusal.place)
+    place = str(refusal.place) if refusal.place.file else "the program"
     if parsed:
         message = Message("the program's parser refuses it: {text}", text=text)
     elif given:
@@ -64,7 +64,7 @@ def refusal_finding(refusal: Refusal, job: Job, site: Site | None) -> Finding:
         related=tuple(Related(span, "read there") for span in spans[1:MOST_SHOWN]),
         fix=fix,
         key=first.key if first is not None else (),
-        upstream=PARSER if parsed else place,
+        upstream=PARSER if parsed else (place if refusal.place.file else None),
     )
 
 

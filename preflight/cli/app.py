@@ -218,15 +218,19 @@ def _run(words: list[str], command: list[str] | None) -> int:
         say("")
         return int(code or 0)
     except click.NoSuchOption as error:
-        context = f" (try `{error.ctx.command_path} --help`)" if error.ctx else ""
+        context = _way_to_help(error)
         named = [name for param in error.ctx.command.params for name in param.opts] if error.ctx else []
         close = did_you_mean(error.option_name, [*named, *(error.ctx.help_option_names if error.ctx else ())])
         return tell(f"there is no option {error.option_name!r}{close}{context}", USAGE)
     except click.ClickException as error:
-        hint = f" (try `{error.ctx.command_path} --help`)" if isinstance(error, click.UsageError) and error.ctx else ""
+        hint = _way_to_help(error) if isinstance(error, click.UsageError) else ""
         return tell(f"{_sentence(error.format_message())}{hint}", USAGE)
     except click.Abort:
         return INTERRUPTED
+
+
+def _way_to_help(error: click.UsageError) -> str:
+    return f" (try `{error.ctx.command_path} --help`)" if error.ctx else ""
 
 
 def _sentence(text: str) -> str:

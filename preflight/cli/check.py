@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from preflight.checking.checker import Checker
@@ -24,7 +24,7 @@ from preflight.source.record import NamedTuple
 from preflight.source.source_file import InputError
 from preflight.source.spelling import did_you_mean
 from preflight.source.translation import local
-from preflight.source.type_hints import Annotated
+from preflight.source.type_hints import Annotated, Any
 
 PAUSE = 0.3
 
@@ -103,7 +103,7 @@ def check(
 
         checker.suggest = suggest
     if mode.show_settings or mode.show_files:
-        return _show(checker, checker_setup.named(checker, inputs), mode)
+        return _show(checker, checker_setup.named(checker, inputs), mode, facts)
     level = _level(mode, checker)
     if mode.fix and (code := _fixed(inputs, (facts, at), rules, out, mode, command)) is not None:
         return code
@@ -129,11 +129,50 @@ def _level(mode: Mode, checker: Checker) -> str:
     return level
 
 
-def _show(checker: Checker, files: Sequence[Named], mode: Mode) -> int:
-    """Print the files of a call, or the settings that apply to them."""
-    named = "".join(f"{plain(item.name)}\n" for item in files)
-    say(named if mode.show_files else _shown(checker, [item.path for item in files]))
+def _show(checker: Checker, files: Sequence[Named], mode: Mode, facts: JobFacts) -> int:
+    """Print the files of a call, or the settings that apply here and to them."""
+    if mode.show_files:
+        say("".join(f"{plain(item.name)}\n" for item in files))
+        return OK
+    every = {id(one): one for one in (checker.settings, *(checker.settings_of(item.path) for item in files))}
+    lines = [f"# ignored: {plain(path)}: {local(why)}" for path, why in checker.ignored.items()]
+    for found in every.values():
+        lines += [f"# {plain(str(found.path)) if found.path else local(NO_FILE)}", *_toml(found.raw, ())]
+    given = {name.replace("_", "-"): value for name, value in facts._asdict().items() if value}
+    if given:
+        lines += [f"# {local(BY_CALL)}", *_toml(given, ())]
+    say("".join(f"{line}\n" for line in lines))
     return OK
+
+
+NO_FILE, BY_CALL = "no settings file", "on the command line, which takes precedence"
+
+
+def _toml(settings: Mapping[str, Any], above: Sequence[str]) -> Iterator[str]:
+    """A TOML table: its own values, then its tables."""
+    inner = {name: value for name, value in settings.items() if _holds_tables(value)}
+    yield from (f"{_key(name)} = {_value(value)}" for name, value in settings.items() if name not in inner)
+    for name, value in inner.items():
+        path = (*above, name)
+        heading = ".".join(map(_key, path))
+        for one in value if isinstance(value, list) else [value]:
+            yield f"[[{heading}]]" if isinstance(value, list) else f"[{heading}]"
+            yield from _toml(one, path)
+
+
+def _holds_tables(value: object) -> bool:
+    return isinstance(value, dict) or (isinstance(value, list) and bool(value) and isinstance(value[0], dict))
+
+
+def _key(name: str) -> str:
+    bare = name.isascii() and name.replace("-", "").replace("_", "").isalnum()
+    return name if bare else _value(name)
+
+
+def _value(value: object) -> str:
+    import json
+
+    return json.dumps(value, ensure_ascii=False, default=str).replace("\x7f", "\\u007f")
 
 
 def _verify(mode: Mode) -> None:
@@ -229,14 +268,3 @@ def _narrowed(report: Report, checker: Checker, scope: Scope) -> Report:
 
         report = Changes(scope.diff_base, checker).only(report)
     return report
-
-
-def _shown(checker: Checker, paths: Sequence[Path]) -> str:
-    """The settings in effect here and for paths with other settings, and the settings files that are ignored."""
-    import json
-
-    every = {id(found): found for found in (checker.settings, *map(checker.settings_of, paths))}
-    lines = [f"# ignored: {plain(path)}: {local(why)}" for path, why in checker.ignored.items()]
-    for found in every.values():
-        lines += [f"# {found.path or 'no settings file'}", json.dumps(dict(found.raw), indent=2, default=str)]
-    return "".join(f"{line}\n" for line in lines)

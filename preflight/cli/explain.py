@@ -66,6 +66,6 @@ def _page(rule: Checkable) -> str:
     pages: Mapping[str, str] = schemas.read(TRANSLATED)
     if rule.id in pages:
         return pages[rule.id]
-    chinese = "或".join(local(str(level)) for level in levels(rule))
+    chinese = "或".join("、".join(local(str(level)) for level in levels(rule)).rsplit("、", 1))
     page = rule_page(rule).replace(f"*{severities(rule)} ·", f"*{chinese} ·", 1)
     return re.sub(r"^## (.+)$", lambda heading: f"## {HEADINGS.get(heading[1], heading[1])}", page, flags=re.MULTILINE)

@@ -131,7 +131,7 @@ class Attempts:
 
 def proven_savings(workspace: Workspace, job: Job) -> list[Saving]:
     """The changes that save the most memory, can be written, and are accepted by all rules, the largest saving first.
-    workspace: the text of the run, to try them in.
+    workspace: the text of the run, in which they are tried.
     """
     relayout, now = job.arguments.relayout, job.memory.worst
     if relayout is None or now is None or job.withheld:

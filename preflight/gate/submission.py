@@ -144,7 +144,7 @@ _SBATCH = re.compile(r"^#SBATCH(?=[ \t])", re.MULTILINE)
 
 class Reading(NamedTuple):
     """The findings in a submission, and its allocation: as given, otherwise as its own lines state it. workspace: of a
-    script, to try layouts in.
+    script, in which layouts are tried.
     """
 
     report: Report

@@ -180,7 +180,7 @@ class Constraint:
             ways = shown if isinstance(shown, tuple) else (shown,)
             values = [evaluate(way, read) for way in ways]
             found = next((v for v in values if v is not None and not isinstance(v, Unknown)), values[0])
-            return "?" if isinstance(found, Unknown) else Message("nothing") if found is None else found
+            return "?" if isinstance(found, Unknown) else "None" if found is None else found
 
         return Message(self.message, **{name: value(name) for name in placeholders(self.message)})
 

@@ -150,7 +150,8 @@ def _message(framework: str, row: Row) -> str:
     fixed = fixed_in(framework, row)
     called: Mapping[str, str] = table(framework).get("called", {})
     fixed = [called.get(one, one) for one in fixed] + [f"branch {one}" for one in row.get("mended", ())]
-    end = f"fixed in {' and '.join(fixed)}" if fixed else "no release has the fix"
+    releases = " and ".join(", ".join(fixed).rsplit(", ", 1))
+    end = f"fixed in {releases}" if fixed else "no release has the fix"
     instead = row.get("instead", "")
     return f"{row['message']} ({end})" + (f"; {instead}" if instead else "")
 

@@ -89,7 +89,8 @@ class Rule:
     """A rule function. `after`: ids of rules whose error means the same mistake; then this one is not reported.
     `beside`: the same, but only if that error is at the same place. noticed: it only passes on problems that loaders,
     or the option parser, noticed under its id. reads: it reports nothing about a run that sets none of these arguments;
-    () if it checks every run. usually: the severity of most findings, if `severity` is the exception.
+    () if it checks every run. usually: the severity of most findings, if `severity` is the exception. sometimes: the
+    severities of the exceptions, if `severity` is that of most findings.
     """
 
     id: str
@@ -103,6 +104,7 @@ class Rule:
     reads: tuple[str, ...] = ()
     kind: Kind = Kind.GENERAL
     usually: Severity | None = None
+    sometimes: tuple[Severity, ...] = ()
 
     @property
     def paged(self) -> bool:
@@ -181,6 +183,7 @@ def rule(
     reads: tuple[str, ...] = (),
     kind: Kind = Kind.GENERAL,
     usually: Severity | None = None,
+    sometimes: tuple[Severity, ...] = (),
 ) -> Callable[[Callable[..., Iterator[Said]]], Rule]:
     """Make a rule of a function; its id is the module's name in kebab case unless given.
 
@@ -191,11 +194,13 @@ def rule(
     reads: the rule reports nothing about a run that touches none of these arguments.
     kind: the basis of its errors.
     usually: the severity of most findings, if `severity` is the exception.
+    sometimes: the severities of the exceptions, if `severity` is that of most findings.
     """
 
     def make(function: Callable[..., Iterator[Said]]) -> Rule:
         name = id or function.__module__.rpartition(".")[2].replace("_", "-")
-        return Rule(name, severity, function, frameworks, after, upstream, beside, noticed, reads, kind, usually)
+        asked = (frameworks, after, upstream, beside, noticed, reads, kind, usually, sometimes)
+        return Rule(name, severity, function, *asked)
 
     return make
 

@@ -50,7 +50,7 @@ def _shortened(launch: Launch) -> Launch:
 
 
 def _blocks(text: str) -> Iterator[str]:
-    """For each block of commands the text with everything else replaced by blanks."""
+    """The text for each block of commands, with everything else replaced by blanks."""
     lines, marks, inside, count = text.splitlines(keepends=True), "", list[int](), 0
     for at, line in enumerate(lines):
         fence = _FENCE.match(line)

@@ -11,7 +11,7 @@ from preflight.source.source_file import Source, Span
 
 MOST_WORDS, MAX_TEXT, MAX_NESTING, LONGEST_LINE = 2000, 20_000, 40, 5000
 Known = list[Word] | Word
-"""A list of words, or one."""
+"""A list of words, or a single word."""
 
 
 class Values:

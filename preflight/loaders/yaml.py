@@ -92,6 +92,11 @@ def load_yaml(source: Source) -> Document:
 
 
 def _located(source: Source, error: yaml.MarkedYAMLError) -> InputError:
+    if "<<<<<<< " in source.text:
+        from preflight.source.conflict import conflict
+
+        if (found := conflict(source.text)) is not None:
+            return InputError(found.message, source.name, *source.position(found.start))
     mark = error.problem_mark or error.context_mark
     text = " ".join(str(part) for part in (error.context, error.problem) if part)
     line, column = (mark.line + 1, mark.column + 1) if mark else (0, 0)

@@ -166,7 +166,7 @@ REFUSES = re.compile(
 NAMED = re.compile(
     r"\w_\w|--\w|(?i:\b(?:config\w*|arguments?|options?|support\w*|parallel\w*|packing|backend|precision|[bf]+p?16|fp8)\b)"
 )
-"""Words of messages about settings, as against those about a value of the program's own."""
+"""Words of messages about settings, not about a value of the program itself."""
 READ = re.compile(
     r"(?i)data|sample|messages|image|audio|video|token|checkpoint|ckpt|state|file|path|folder|shape|weight|tensor|\brow"
 )

@@ -32,7 +32,8 @@ values are listed under `unknown` and are not checked: pass world_size, device a
 guess them."""
 
 Path_ = Annotated[str, Field(description="The file, relative to the folder of the server.")]
-Paths = Annotated[list[str], Field(description="Files or folders, relative to the folder of the server.")]
+OnePath = Annotated[str | None, Field(description="A file or folder, relative to the folder of the server.")]
+Paths = Annotated[list[str] | None, Field(description="Several files or folders, instead of `path`.")]
 Text = Annotated[str | None, Field(description="Content of the file, used instead of the saved one.")]
 World = Annotated[int | None, Field(description="Number of devices of the job, if known.", ge=1)]
 Nodes = Annotated[int | None, Field(description="Number of nodes of the job, if known.", ge=1)]
@@ -81,7 +82,8 @@ def _add_check(server: MCPServer, root: Path) -> None:
     @server.tool()
     async def check(
         context: Context,
-        paths: Paths,
+        path: OnePath = None,
+        paths: Paths = None,
         text: Text = None,
         world_size: World = None,
         nodes: Nodes = None,
@@ -92,7 +94,7 @@ def _add_check(server: MCPServer, root: Path) -> None:
         """Check configs and launch scripts. Returns the report of `preflight check -f json`: findings with rule, place,
         numbers and fixes; `accepted` is true if no known check rejects the run."""
         job = tools.Job(world_size, nodes, None, device, target, set)
-        return await _run(root, context, lambda folder: tools.check(folder, paths, text, job))
+        return await _run(root, context, lambda folder: tools.check(folder, tools.either(path, paths), text, job))
 
 
 def _add_fix(server: MCPServer, root: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +64,14 @@ def _proved(workspace: Any, report: Report, whole: Any) -> Report:
     from preflight.fix.proven_fixes import with_proven_offers
 
     return with_proven_offers(workspace, report, whole)
+
+
+def either(path: str | None, paths: Sequence[str] | None) -> list[str]:
+    """The paths of a call, which names one or several. Raises InputError."""
+    found = [*([path] if path is not None else []), *(paths or ())]
+    if not found:
+        raise InputError("check needs `path` or `paths`")
+    return found
 
 
 def check(folder: Folder, paths: Iterable[str], text: str | None, job: Job) -> dict[str, Any]:

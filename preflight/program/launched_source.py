@@ -177,8 +177,8 @@ class _Search:
         return path_of(word, script if os.path.isfile(script) else "", folder, self.top)
 
     def _working(self) -> tuple[str, ...] | None:
-        """Its possible working directories: () if it changes to one that does not exist here, None if it changes to
-        none."""
+        """Its possible working directories: () if it changes to one that does not exist here, None if it does not
+        change its directory."""
         if self.launch.directory is None:
             return self._of_scheduler()
         to = self._path(self.launch.directory)

@@ -68,6 +68,11 @@ MANY, EARLY = 32, 2_000
 checked first."""
 
 
+def _takes_one(parameters: Any) -> bool:
+    """Whether a function takes exactly one positional argument."""
+    return len(parameters[0]) == 1 and parameters[2] is None
+
+
 class Started(Exception):
     """The program reaches the function that starts training. keywords: by the names of its parameters."""
 
@@ -112,7 +117,7 @@ class Megatron:
         if self.checkpoint and take_from_checkpoint(self.run, self._args, self.function):
             self._reached(CHECKPOINT, None)
         lose_set_between(self.run, self._args)
-        self.call(self.module, "validate_args", [self._args, defaults])
+        self._validate(defaults)
         self._publish()
         if self.run.sources.find(CONFIGURATION) is not None or self.function(self.module, BUILDS) is not MISSING:
             self._at("config")
@@ -151,6 +156,18 @@ class Megatron:
         if function is MISSING:
             return self.run.lost(f"no {name} in {module}")
         return self.run.call(function, arguments, keywords or {})
+
+    def _validate(self, defaults: dict[Any, Any]) -> None:
+        """Check the arguments; the start of a fork whose function takes only them fills in the defaults before."""
+        function = self.function(self.module, "validate_args")
+        if isinstance(function, Function) and function.node[0] == "FunctionDef" and _takes_one(function.node[4]):
+            names = self.run.names_of(self._args) or {}
+            for name, value in defaults.items():
+                if names.get(name) is None:
+                    self.run.put(names, name, value)
+            self.call(self.module, "validate_args", [self._args])
+            return
+        self.call(self.module, "validate_args", [self._args, defaults])
 
     def function(self, module: str, name: str) -> Value:
         """A function of the tree, MISSING if it has none of that name."""

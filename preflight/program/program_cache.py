@@ -278,7 +278,7 @@ def _python_function(value: Any) -> Any:
 FORM = 1
 """Increases with every change of the cached data."""
 MOST_STEPS = 500_000
-"""Steps after which nothing is cached: no trainer needs a fifth of them."""
+"""Steps after which nothing is cached: no trainer needs even a fifth of them."""
 LARGEST = 16 << 20
 """Maximum number of cached bytes."""
 

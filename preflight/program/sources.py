@@ -244,7 +244,7 @@ class Sources:
 
 
 def functions(body: Iterable[Any]) -> Iterator[tuple[tuple[int, str], bytes]]:
-    """The bodies of functions in a form, without those of other functions."""
+    """The bodies of the functions in a parsed file, each without the functions inside it."""
     for node in body:
         if not isinstance(node, tuple):
             continue

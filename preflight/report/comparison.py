@@ -149,7 +149,7 @@ COLORS = {"error": "red", "warning": "yellow"}
 SHOWN = 12
 """Maximum number of listed arguments that users do not set."""
 SHORT = 80
-"""Characters of the two states of a fact that fit on one line."""
+"""Maximum length of the two states of a fact if they are shown on one line."""
 ABSENT = "not known"
 
 

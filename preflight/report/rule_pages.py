@@ -21,7 +21,7 @@ from preflight.lint.rule_table import stamp
 from preflight.lint.suppression import present
 from preflight.report.documentation_urls import installed_page, page_url, site
 from preflight.source import cache_folder as kept_file
-from preflight.source.finding import Severity
+from preflight.source.finding import Message, Severity
 from preflight.source.record import NamedTuple
 from preflight.source.source_file import InputError
 from preflight.source.spelling import did_you_mean, nearest
@@ -161,13 +161,14 @@ def rule_text(rule: Checkable) -> str:
 
 def levels(rule: Checkable) -> list[Severity]:
     """The severities of a rule's findings: the usual one first, then that of its exceptions."""
-    usual: Severity | None = getattr(getattr(rule, "real", rule), "usually", None)
-    return [rule.severity] if usual is None else [usual, rule.severity]
+    real: Any = getattr(rule, "real", rule)
+    usual: Severity | None = getattr(real, "usually", None)
+    return [rule.severity, *getattr(real, "sometimes", ())] if usual is None else [usual, rule.severity]
 
 
 def severities(rule: Checkable) -> str:
-    """The severities of a rule's findings in words: "warning or error"."""
-    return " or ".join(map(str, levels(rule)))
+    """The severities of a rule's findings in words: "error, warning or note"."""
+    return " or ".join(", ".join(map(str, levels(rule))).rsplit(", ", 1))
 
 
 def rule_page(rule: Checkable) -> str:
@@ -317,8 +318,12 @@ def named(name: str, known: Mapping[str, Checkable]) -> str:
     if ends:
         more = f" and {len(ends) - MOST} more" if len(ends) > MOST else ""
         raise InputError(f"{len(ends)} rules end with {name!r}: {', '.join(ends[:MOST])}{more}")
+    has_word = [id for id in known if f"-{plain}-" in f"-{id.replace('/', '-')}-"]
+    if len(has_word) > 1:
+        template = "there is no rule {name!r}; `preflight rules {word}` lists those with this word"
+        raise InputError(Message(template, name=name, word=plain))
     tails = {id.rpartition("/")[2]: id for id in known}
-    near = did_you_mean(name, known)
+    near = f"; did you mean {has_word[0]!r}?" if has_word else did_you_mean(name, known)
     if not near and (tail := nearest(plain, tails)):
         near = f"; did you mean {tails[tail]!r}?"
     raise InputError(f"there is no rule {name!r}{near}")

@@ -157,7 +157,7 @@ def _fits(job: Job) -> str:
 
 
 def _not_known(told: Told) -> str:
-    """A sentence: releases are unknown, and those that fit if they are the same for all runs."""
+    """The sentence that releases are unknown, with those that fit if they are the same for all runs."""
     runs = counted(told.bounded, "run")
     text = local("The release is unknown" if told.bounded >= len(told.targets) else f"The release of {runs} is unknown")
     fits = set(told.fits)

@@ -52,8 +52,9 @@ def _extended(data: Mapping[str, Any], path: Path, chain: tuple[Path, ...]) -> M
 def _unusable(base: Path, path: Path, chain: tuple[Path, ...]) -> str:
     """The reason why a file cannot be extended, or "": settings in a checkout open nothing outside it."""
     real = os.path.realpath(base)
-    if not Path(real).is_relative_to(checkout_root(path)):
-        return "is outside of the project"
+    root = checkout_root(path)
+    if not Path(real).is_relative_to(root):
+        return f"is outside of the project in {root}"
     if not base.is_file():
         return "does not exist"
     if real in {os.path.realpath(one) for one in chain}:

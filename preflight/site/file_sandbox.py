@@ -130,7 +130,7 @@ class Eyes:
 
 
 Task = partial[Any]
-"""A reader with its arguments: it receives the eyes, and hashable values by name."""
+"""A reader with its arguments, which must be hashable; it reads files through the object that limits it."""
 
 
 class Answer(NamedTuple):

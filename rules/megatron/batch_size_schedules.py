@@ -198,6 +198,7 @@ _SHARDED = "micro batch {micro} x data parallel {data} x weight shards {held} = 
 
 @rule(
     severity=Severity.ERROR,
+    sometimes=(Severity.WARNING,),
     id="megatron/batch-schedule-step",
     kind=Kind.RELEASE,
     frameworks=("megatron",),

@@ -133,7 +133,14 @@ ALIASES = frozenset(
 )
 
 
-@rule(id="changed-silently", severity=Severity.WARNING, frameworks=("megatron",), kind=Kind.REWRITE, reads=(SWITCHED,))
+@rule(
+    id="changed-silently",
+    severity=Severity.WARNING,
+    sometimes=(Severity.NOTE,),
+    frameworks=("megatron",),
+    kind=Kind.REWRITE,
+    reads=(SWITCHED,),
+)
 def changed_silently(job: Job) -> Iterator[Finding]:
     """The framework replaces a value in the configuration and at most logs it.
 

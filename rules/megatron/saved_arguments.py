@@ -92,4 +92,4 @@ def alike(now: object, before: object) -> bool:
 
 def shown(value: object) -> str:
     """A value in readable form."""
-    return "nothing" if value is None else str(value)
+    return str(value)

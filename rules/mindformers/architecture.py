@@ -50,6 +50,7 @@ _NETWORKS = {
 
 @rule(
     severity=Severity.ERROR,
+    sometimes=(Severity.WARNING,),
     frameworks=("mindformers",),
     after=("mindformers/mcore-without-architectures",),
     reads=(_NAME,),

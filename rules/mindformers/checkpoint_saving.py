@@ -173,7 +173,7 @@ def weights_of_other_size(job: Job) -> Iterator[Finding]:
         model: {model_config: {type: LlamaConfig, hidden_size: 5120}}
         load_checkpoint: /models/llama2_7b.ckpt
 
-    Use instead the config that matches the weights:
+    Use the config that matches the weights instead:
 
         model: {model_config: {type: LlamaConfig, hidden_size: 4096}}
 

@@ -73,7 +73,7 @@ def class_argument_missing(job: Job) -> Iterator[Finding]:
 _SCIENTIFIC = lazy_pattern(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)[eE][-+]?\d{1,3}")
 
 
-@rule(id="class-argument-refused", severity=Severity.ERROR, frameworks=("mindformers",))
+@rule(id="class-argument-refused", severity=Severity.ERROR, sometimes=(Severity.WARNING,), frameworks=("mindformers",))
 def class_argument_refused(job: Job) -> Iterator[Finding]:
     """A class rejects the value of one of its arguments.
 
@@ -177,7 +177,9 @@ def _is_read(job: Job, argument: Argument, place: str) -> bool:
 
 def _refused_finding(job: Job, value: Value, name: str, kind: str, argument: Argument) -> Finding:
     shown = value.setting.span.text[:40] if value.setting else repr(value.raw)
-    text = "the text " if isinstance(value.raw, str) and shown[:1] not in "\"'" and any(map(str.isdigit, shown)) else ""
+    text = (
+        "the string " if isinstance(value.raw, str) and shown[:1] not in "\"'" and any(map(str.isdigit, shown)) else ""
+    )
     message = Message(
         "{name} is {text}{shown}; {kind} takes {words}",
         name=name,
@@ -235,7 +237,7 @@ def _parameters() -> dict[str, dict[str, dict[str, list[str]]]]:
     return found
 
 
-@rule(id="class-argument-unknown", severity=Severity.ERROR, frameworks=("mindformers",))
+@rule(id="class-argument-unknown", severity=Severity.ERROR, sometimes=(Severity.WARNING,), frameworks=("mindformers",))
 def class_argument_unknown(job: Job) -> Iterator[Finding]:
     """A section sets an argument that its class does not have.
 

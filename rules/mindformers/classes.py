@@ -167,7 +167,7 @@ _RIVALS = {"optimizer": ("lr_schedule",), "lr_schedule": ("optimizer",)}
 _LINE = {"1.0.0": 140, "1.2.0": 140, "1.3.2": 250, "1.5.0": 251}
 
 
-@rule(id="class-misspelt", severity=Severity.ERROR, frameworks=("mindformers",))
+@rule(id="class-misspelt", severity=Severity.ERROR, sometimes=(Severity.WARNING,), frameworks=("mindformers",))
 def class_misspelt(job: Job) -> Iterator[Finding]:
     """A class is misspelt.
 

@@ -34,8 +34,8 @@ MINDFORMERS.add(
             any_of(all_of(mtp.is_none, ratios.length != layers), all_of(mtp.is_set, ratios.length != layers + mtp)),
         ),
         message=(
-            "csa_compress_ratios has {length} entries for {mcore.num_layers} layers and {mcore.mtp_num_layers} "
-            "prediction layers"
+            "csa_compress_ratios has {length} entries for {mcore.num_layers} layers and mtp_num_layers "
+            "{mcore.mtp_num_layers}"
         ),
         why="each layer has its own compression ratio, prediction layers included",
         at=(ratios, layers),

@@ -319,7 +319,7 @@ def nested_too_deep(job: Job) -> Iterator[Finding]:
     ## Example
         a: {b: {c: {d: {e: {f: {g: {h: {i: {j: {k: 1}}}}}}}}}}
 
-    Use instead a flatter mapping.
+    Use a flatter mapping instead.
 
     ## References
     MindFormers v1.5.0, mindformers/tools/check_rules.py:377, check_yaml_depth_before_loading

@@ -23,6 +23,7 @@ _LAYERED = ("llama", "deepseek", "glm")
 @rule(
     id="bad-offset",
     severity=Severity.ERROR,
+    sometimes=(Severity.WARNING,),
     frameworks=("mindformers",),
     after=("mindformers/fewer-layers-than-stages", "mindformers/fewer-layers-than-chunks"),
 )

@@ -73,7 +73,7 @@ PYNATIVE.add(
         "recompute-mode",
         a["recompute.mode"],
         ("None", "full", "select"),
-        message="recompute.mode is {recompute.mode}; it must be the text None, full or select (so spelled)",
+        message="recompute.mode is {recompute.mode}; it must be the string None, full or select (so spelled)",
     ),
     refuse(
         "profiler-steps",

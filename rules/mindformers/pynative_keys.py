@@ -157,7 +157,7 @@ def _shown(fault: Fault) -> str:
         return "a mapping" if node.kind == "mapping" else "a list"
     if node.value is None:
         return "null"
-    kind = "the text " if isinstance(node.value, str) else ""
+    kind = "the string " if isinstance(node.value, str) else ""
     return f"{kind}{node.span.text[:40]}"
 
 
@@ -239,7 +239,7 @@ DEAD = (
 )
 
 
-@rule(id="pynative-ignored-key", severity=Severity.WARNING, frameworks=("pynative",))
+@rule(id="pynative-ignored-key", severity=Severity.WARNING, sometimes=(Severity.NOTE,), frameworks=("pynative",))
 def pynative_ignored_key(job: Job) -> Iterator[Finding]:
     """Pynative mode does not read a top-level section or a key of the model.
 

@@ -30,7 +30,7 @@ _PIPELINE = "mindformers/pynative/distributed/pipeline_parallel.py"
 _BLOCK = "mindformers/pynative/transformers/transformer_block.py:262"
 
 
-@rule(severity=Severity.ERROR, frameworks=("pynative",))
+@rule(severity=Severity.ERROR, sometimes=(Severity.WARNING,), frameworks=("pynative",))
 def check(job: Job) -> Iterator[Finding]:
     a = job.arguments
     value = a.get("parallelism.pipeline_parallel_layers_per_stage")

@@ -88,7 +88,7 @@ def _held(job: Job, held: Held, value: Value) -> Iterator[Finding]:
     elif held.text and isinstance(value.raw, (str, list, dict)):
         meant = _meant(value.raw, held.wanted)
         fix = Fix(f"write {meant}", value.becomes(meant), Safety.SAFE) if meant is not None else None
-        shown = "the text " if isinstance(value.raw, str) else ""
+        shown = "the string " if isinstance(value.raw, str) else ""
         yield Finding(
             Message(
                 "{name} is {shown}{value!r}; it must be {wanted}",

@@ -63,7 +63,13 @@ READERS = (
 )
 
 
-@rule(id="bad-recompute-value", severity=Severity.ERROR, frameworks=("mindformers",), reads=(FULL_NAME, *PATTERN_NAMES))
+@rule(
+    id="bad-recompute-value",
+    severity=Severity.ERROR,
+    sometimes=(Severity.WARNING,),
+    frameworks=("mindformers",),
+    reads=(FULL_NAME, *PATTERN_NAMES),
+)
 def bad_recompute_value(job: Job) -> Iterator[Finding]:
     """A recompute setting has a form or a length that the framework rejects.
 

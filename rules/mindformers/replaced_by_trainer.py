@@ -29,7 +29,7 @@ from preflight.run.arguments import Switch
 _UNSAID = ("parallel_config.vocab_emb_dp",)
 
 
-@rule(severity=Severity.WARNING, frameworks=("mindformers",), reads=(SWITCHED,))
+@rule(severity=Severity.WARNING, sometimes=(Severity.NOTE,), frameworks=("mindformers",), reads=(SWITCHED,))
 def check(job: Job) -> Iterator[Finding]:
     if job.arguments.get("kind").raw not in ("legacy", "mcore"):
         return

@@ -49,7 +49,7 @@ _NONE = ("none", "learned_absolute")
 _KINDS = (*_BUILT, "none", "relative", "learned_absolute", "partial_rope")
 
 
-@rule(severity=Severity.ERROR, frameworks=("mindformers",), reads=(_SCALING, _POSITIONS))
+@rule(severity=Severity.ERROR, sometimes=(Severity.WARNING,), frameworks=("mindformers",), reads=(_SCALING, _POSITIONS))
 def check(job: Job) -> Iterator[Finding]:
     a = job.arguments
     scaling, kind = a.get(_SCALING), a.get(_POSITIONS)

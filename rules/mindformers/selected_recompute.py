@@ -105,7 +105,13 @@ def select_recompute_bad_pattern(job: Job) -> Iterator[Finding | Unverified]:
             yield Unverified(unsure, item.node.span)
 
 
-@rule(id="select-recompute-no-match", severity=Severity.WARNING, frameworks=("mindformers",), reads=PATTERN_NAMES)
+@rule(
+    id="select-recompute-no-match",
+    severity=Severity.WARNING,
+    sometimes=(Severity.NOTE,),
+    frameworks=("mindformers",),
+    reads=PATTERN_NAMES,
+)
 def select_recompute_no_match(job: Job) -> Iterator[Finding]:
     """A recompute pattern does not match any operator of the model, so nothing is recomputed.
 

@@ -135,7 +135,7 @@ MINDSPEED.add(
         "mc2-tensor-parallel",
         a.use_ascend_mc2 & (a.tensor_model_parallel_size == 1),
         fixes=(drop(a.use_ascend_mc2),),
-        message="--use-ascend-mc2 needs tensor parallelism, the size is 1",
+        message="--use-ascend-mc2 needs tensor parallelism, but the size is 1",
         why="MindSpeed announces that it turns the feature off, but raises an error: the run fails at launch",
         after=("mindspeed/tp-2d-mc2",),
     ),

@@ -83,7 +83,7 @@ MINDSPEED.add(
         fixes=(LEAVE,),
         layout=True,
         at=(ON, a.expert_model_parallel_size),
-        message="--moe-fb-overlap needs expert parallelism, the size is 1",
+        message="--moe-fb-overlap needs expert parallelism, but the size is 1",
         why="without expert parallelism, there is no exchange to hide; the run fails at launch",
     ),
     needs(

@@ -284,6 +284,7 @@ EARLY = "--noop-layers names {early}, but --moe-fb-overlap needs them in the las
     id="mindspeed/fb-overlap-layers",
     kind=Kind.RELEASE,
     severity=Severity.ERROR,
+    sometimes=(Severity.WARNING,),
     frameworks=("mindspeed",),
     upstream=(f"{OVERLAP_FILE}:65", f"{OVERLAP_FILE}:135"),
     reads=("moe_fb_overlap",),

@@ -15,7 +15,7 @@ MINDSPEED_LLM.add(
     refuse(
         "ring-update-without-context",
         a.use_fused_ring_attention_update & ~ON,
-        message="--use-fused-ring-attention-update needs context parallelism, the size is 1",
+        message="--use-fused-ring-attention-update needs context parallelism, but the size is 1",
         why="without context parallelism, there is no ring to update; the run fails at launch",
         fixes=(drop(a.use_fused_ring_attention_update),),
     ),

@@ -36,7 +36,7 @@ MINDSPEED_LLM.add(
         BY_LIST & (PP <= 1),
         fixes=(drop(a.num_layer_list),),
         layout=True,
-        message="--num-layer-list needs a pipeline, the size is 1",
+        message="--num-layer-list needs a pipeline, but the size is 1",
     ),
     refuse(
         "layer-list-virtual-stages",

@@ -110,7 +110,13 @@ SPECS = "mindspeed_llm.tasks.models.spec."
 ENTRIES = ("pretrain_gpt.py", "posttrain_gpt.py")
 
 
-@rule(severity=Severity.ERROR, id="mindspeed-llm/lora-matches-nothing", frameworks=("mindspeed-llm",), reads=(NAME,))
+@rule(
+    severity=Severity.ERROR,
+    sometimes=(Severity.WARNING,),
+    id="mindspeed-llm/lora-matches-nothing",
+    frameworks=("mindspeed-llm",),
+    reads=(NAME,),
+)
 def lora_matches_nothing(job: Job) -> Iterator[Finding | Unverified]:
     """No layer of the network has the names of the LoRA targets.
 

@@ -90,7 +90,7 @@ MINDSPEED.add(
         a.fix_router & (a.expert_model_parallel_size <= 1),
         unless_framework=CORE_ONLY,
         layout=True,
-        message="--fix-router needs expert parallelism, the size is 1",
+        message="--fix-router needs expert parallelism, but the size is 1",
         why="without expert parallelism, there is no load to balance over ranks; the run fails at launch",
         fixes=(drop(a.fix_router),),
     ),

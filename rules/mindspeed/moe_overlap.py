@@ -40,7 +40,7 @@ MINDSPEED.add(
         "alltoall-overlap-expert-parallel",
         ALLTOALL & (a.expert_model_parallel_size == 1),
         layout=True,
-        message="--moe-alltoall-overlap-comm needs expert parallelism, the size is 1",
+        message="--moe-alltoall-overlap-comm needs expert parallelism, but the size is 1",
         why="without expert parallelism, there is no exchange to hide; the run fails at launch",
         fixes=(drop(ALLTOALL),),
     ),

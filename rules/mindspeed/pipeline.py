@@ -62,7 +62,7 @@ MINDSPEED.add(
         why="without a pipeline, there is nothing to schedule; the run fails at launch",
         fixes=(LEAVE,),
         layout=True,
-        message="--schedules-method dualpipev needs a pipeline, the size is 1",
+        message="--schedules-method dualpipev needs a pipeline, but the size is 1",
     ),
     refuse(
         "dualpipev-layers",

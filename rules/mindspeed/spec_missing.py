@@ -41,7 +41,13 @@ FUNCTION = "layer_spec"
 LEAST = 0.75
 
 
-@rule(severity=Severity.ERROR, id="mindspeed-llm/spec-missing", frameworks=("mindspeed-llm",), reads=("spec",))
+@rule(
+    severity=Severity.ERROR,
+    sometimes=(Severity.WARNING,),
+    id="mindspeed-llm/spec-missing",
+    frameworks=("mindspeed-llm",),
+    reads=("spec",),
+)
 def check(job: Job) -> Iterator[Finding | Unverified]:
     value = job.arguments.given("spec")
     if value is None:

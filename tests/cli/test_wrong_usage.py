@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 from harness import Cli
 
+import preflight
+from preflight import Severity
+
 
 @pytest.mark.parametrize(
     ("words", "code"),
@@ -159,6 +162,10 @@ def test_wrong_usage_is_one_line_and_exit_2(cli: Cli, files: Path, words: str, m
             b"\tkey: 1\n",
             "in.yaml:1:1: invalid YAML: while scanning for the next token found character that cannot start any token",
         ),
+        (
+            b"toy: true\n<<<<<<< HEAD\ndata: 1\n=======\ndata: 2\n>>>>>>> retry\n",
+            "in.yaml:2:1: unresolved merge conflict, from `<<<<<<< HEAD` to `>>>>>>> retry` on line 6",
+        ),
     ],
 )
 def test_input_that_cannot_be_read_names_the_place(cli: Cli, tmp_path: Path, content: bytes, message: str) -> None:
@@ -202,3 +209,27 @@ def test_a_launch_with_deepspeed_is_said_to_be_of_a_fork(cli: Cli, files: Path) 
     for text in (f"deepspeed --num_gpus 8 {words}", f'run="deepspeed \\\n  --num_gpus 8 {words}"\neval $run'):
         Path("run.sh").write_text(f"{text}\n")
         assert "run.sh: Megatron-DeepSpeed is not described" in cli("check", "run.sh").err
+
+
+LAUNCH = (
+    "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 32 --hidden-size 4096 --num-attention-heads 32 "
+    "--seq-length 4096 --max-position-embeddings 4096 --micro-batch-size 1 --train-iters 10 --lr 1e-4"
+)
+CONFLICT = "<<<<<<< HEAD\n  --bf16 \\\n=======\n  --fp16 \\\n>>>>>>> retry\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"# a launch\n{CONFLICT}{LAUNCH}\n",
+        f'ARGS="\n{CONFLICT}"\n{LAUNCH} $ARGS\n',
+        f"ARGS=(\n{CONFLICT})\n{LAUNCH} ${{ARGS[@]}}\n",
+        f"{LAUNCH} \\\n{CONFLICT}  --sequence-parallel\n",
+        f"{LAUNCH} \\\n{CONFLICT}  --sequence-parallel\n".replace("\n", "\r\n"),
+    ],
+)
+def test_a_merge_conflict_in_a_script_is_one_error(tmp_path: Path, text: str) -> None:
+    (tmp_path / "run.sh").write_bytes(text.encode())
+    (found,) = preflight.check(tmp_path / "run.sh").findings
+    assert (found.rule, found.line, found.severity) == ("shell-syntax", 2, Severity.ERROR)
+    assert found.message == "unresolved merge conflict, from `<<<<<<< HEAD` to `>>>>>>> retry` on line 6"

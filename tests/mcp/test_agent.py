@@ -150,6 +150,8 @@ async def test_wrong_arguments_are_told_in_a_sentence(tmp_path: Path) -> None:
         for tool, arguments, message in (
             ("explain", {"rule": "device-cout"}, "there is no rule 'device-cout'; did you mean 'device-count'?"),
             ("check", {"paths": ["gone.yaml"]}, "does not exist"),
+            ("check", {"path": "gone.yaml"}, "does not exist"),
+            ("check", {}, "check needs `path` or `paths`"),
             ("check", {"paths": ["run.yaml"], "device": "h1000"}, "h1000"),
         ):
             found = await client.call_tool(tool, arguments)

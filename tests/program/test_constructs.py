@@ -446,3 +446,21 @@ def test_groups_that_could_not_be_created_refuse_nothing(tmp_path: Path, start: 
         **({"megatron/training/initialize.py": start} if start else {}),
     }
     assert judged(write_tree(tmp_path, files=files)).outcome == outcome
+
+
+def test_arguments_that_are_checked_without_their_defaults_have_them_before(tmp_path: Path) -> None:
+    """Forks of early releases fill in the defaults of the script, and then call `validate_args(args)`."""
+    script = """
+    from megatron.training.training import pretrain
+    if __name__ == "__main__":
+        pretrain(None, args_defaults={"name": "given", "kind": "fancy"})
+    """
+    files = {
+        "train.py": script,
+        "megatron/training/training.py": "def pretrain(model, extra_args_provider=None, args_defaults={}):\n    pass",
+    }
+    root = write_tree(tmp_path, 'assert args.name != "given"', files=files)
+    written = root / "megatron/training/arguments.py"
+    written.write_text(written.read_text().replace("def validate_args(args, defaults={}):", "def validate_args(args):"))
+    assert judged(root, ["--name", "mine"], entry="train.py").outcome == "accepts"
+    assert judged(root, [], entry="train.py").outcome == "refuses"

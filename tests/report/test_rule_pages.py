@@ -24,6 +24,7 @@ from preflight.report import documentation_urls, html, sarif
 from preflight.report.rule_pages import (
     anchor,
     documented,
+    levels,
     page_path,
     pages,
     rule_page,
@@ -165,3 +166,20 @@ def test_explain_reports_and_editors_name_the_same_section(
     described = diagnostic(report.findings[0], buffer).code_description  # type: ignore[arg-type]
     assert described is not None and described.href == place
     hover_and_links.address.cache_clear()
+
+
+LOWERED = {
+    "bad-value": "releases of the test runner before 0.13",
+    "megatron/nccl-algorithm": "",
+    "megatron/required-argument": "may add options that change this",
+}
+"""Rules whose findings an uncertain release or command lowers in a fixture, with words of the message."""
+
+
+def test_the_severities_of_a_rule_are_those_of_its_findings() -> None:
+    known = {rule.id: set(map(str, levels(rule))) for rule in documented(load().rules(None))}
+    line = re.compile(r"^\s+\S+:\d+:\d+: (error|warning|note): (.*) \[([\w/-]+)\]$", re.MULTILINE)
+    for path in sorted((Path(__file__).parents[1] / "rules").rglob("*.yaml")):
+        for severity, message, rule in line.findall(path.read_text(encoding="utf-8")):
+            told = LOWERED.get(rule)
+            assert severity in known.get(rule, {severity}) or (told is not None and told in message), (path, message)

@@ -69,7 +69,7 @@ class Texts:
         self._known[id(text.source)] = text
 
     def pieces(self, piece: Piece) -> list[Piece]:
-        """The pieces in files that a piece comes from."""
+        """The places in files from which a piece of text comes."""
         text = self._known.get(id(piece.span.source))
         if text is not None and text.pieces:
             return [origin for part in text.origins(piece) for origin in self.pieces(part)]

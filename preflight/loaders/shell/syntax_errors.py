@@ -14,6 +14,7 @@ from preflight.loaders.shell.bash_delimiters import Refused, TooDeep
 from preflight.loaders.shell.bash_parser import UNFILLED, without_placeholders
 from preflight.loaders.shell.bash_syntax_check import Block, Commands
 from preflight.loaders.shell.bash_tokens import REDIRECTIONS
+from preflight.source.conflict import conflict
 from preflight.source.finding import Message
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.record import NamedTuple
@@ -61,12 +62,26 @@ def has_open_quote(source: Source) -> bool:
 
 
 def refusal(source: Source) -> Refusal | None:
-    """The place where bash rejects a script; None if bash accepts it, or if that is unknown: for another shell, an
-    unrendered template, or too deep nesting."""
+    """The place where bash rejects a script, or a merge conflict, also one inside quotes; None if bash accepts the
+    script, or if that is unknown: for another shell, an unrendered template, or too deep nesting."""
     text = source.text
     if len(text) > MAX_SCRIPT or (text.startswith("#!") and _SHELL.match(text) is None):
         return None
-    return _refusal(text)
+    return _refusal(text) if (found := _conflict(text)) is None else found
+
+
+def _conflict(text: str) -> Refusal | None:
+    """A merge conflict in a script that bash rejects, or in the quoted value of a variable."""
+    found = conflict(text) if "<<<<<<< " in text else None
+    if found is None or (_refusal(text) is None and not _in_value(text, found.start)):
+        return None
+    return Refusal(SYNTAX, found.message, found.start, found.end, None, 0)
+
+
+def _in_value(text: str, at: int) -> bool:
+    """Whether a place is inside the quotes after `NAME=`."""
+    judged = _judged(text[:at])
+    return judged is not None and judged[0].fault == "quote" and text[: judged[0].at].endswith("=")
 
 
 def stops_at_line_ends(source: Source) -> bool:
