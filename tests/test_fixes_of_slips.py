@@ -240,10 +240,8 @@ def test_what_the_network_is_made_of_is_not_removed(name: str, kept: bool) -> No
     assert keeps(name) is kept
 
 
-@pytest.mark.parametrize(
-    ("per_node", "pipeline", "nodes"), [(8, 16, 16), (8, 32, 32), (8, 64, 0), (1, 16, 0), (1, 2, 16)]
-)
-def test_no_more_nodes_are_offered_than_a_run_has(per_node: int, pipeline: int, nodes: int) -> None:
+@pytest.mark.parametrize(("per_node", "pipeline", "nodes"), [(8, 2, 2), (8, 16, 0), (8, 64, 0), (1, 2, 0)])
+def test_no_more_nodes_are_offered_than_a_small_model_needs(per_node: int, pipeline: int, nodes: int) -> None:
     text = SCRIPT.format(**{**SOUND, "more": f"--pipeline-model-parallel-size {pipeline}"})
     text = text.replace("--nproc_per_node 8", f"--nnodes 1 --nproc_per_node {per_node}")
     text = text.replace("--tensor-model-parallel-size 2", "--tensor-model-parallel-size 8")

@@ -63,10 +63,10 @@ def rule_pages(topic: str, text: str) -> Iterator[tuple[str, str]]:
 def schemas() -> Iterator[tuple[str, str]]:
     """Every schema, with its address in the site as its `$id`."""
     from preflight import schemas as files
-    from preflight.dialects.megatron import json_schema
+    from preflight.dialects import generated_schemas
 
-    for name in json_schema.names():
-        yield name, json.dumps(json_schema.schema(*json_schema.names()[name]), indent=2)
+    for name in generated_schemas.names():
+        yield name, json.dumps(generated_schemas.schema(*generated_schemas.names()[name]), indent=2)
     for name in files.names():
         if '"$schema"' in (text := files.text(f"{name}.json"))[:4000]:
             yield name, text

@@ -158,7 +158,7 @@ def _refused(config: Composed) -> Iterator[Problem]:
     """A text of the backend that AReaL cannot parse."""
     found = config.at("actor", "backend")
     if found.known and found.node is not None and isinstance(found.value, str) and layout_of(found.value) is None:
-        template = "{text:.60} is no layout: AReaL takes megatron: and sizes, as megatron:d4p2t2"
+        template = "{text:.60} is not a layout: AReaL takes megatron: and sizes, as megatron:d4p2t2"
         yield Problem(REFUSED, Message(template, text=found.value), found.node.span)
 
 

@@ -111,7 +111,7 @@ def _by_fsdp(document: Document) -> bool:
 
 
 def _of_fsdp(fault: Problem) -> bool:
-    """Whether a fault is about the options of this backend, which a parser of its own reads
+    """Whether a fault is about the options of this backend, which has a separate parser
     (slime/backends/fsdp_utils/arguments.py:64 in 0.2.1), or about a release that may be one of these."""
     return fault.kind in (UNKNOWN_FLAG, UNREAD) or (fault.kind == BAD_CHOICE and fault.in_use)
 

@@ -268,10 +268,15 @@ def _section(finding: Finding, job: Job) -> str:
     return str(before[-1].key.value) if before and not whole else ""
 
 
+def _slips(job: Job) -> set[int]:
+    """The places of misspelt options whose fix is not just a longer name."""
+    problems = (problem for problem in job.arguments.problems if problem.fix is not None)
+    return {one.span.start for one in problems if one.fix is not None and not _extends(one.span.text, one.fix[2])}
+
+
 def _of_releases(job: Job) -> Doubt | None:
     """An error that only some of the possible releases report becomes a warning. An option that no release has
-    indicates a fork: then the run may be of any release, and its options may differ.
-    """
+    indicates a fork: then the run may be of any release, and its options may differ."""
     known, certainty = evidence(job.target.framework), job.arguments.certainty
     if known is None or certainty.stated or certainty.has is not None:
         return None
@@ -286,12 +291,7 @@ def _of_releases(job: Job) -> Doubt | None:
         target=str(job.target),
         option=option,
     )
-
-    slips = {
-        problem.span.start
-        for problem in job.arguments.problems
-        if problem.fix is not None and not _extends(problem.span.text, problem.fix[2])
-    }
+    slips = _slips(job)
     near = {word for problem in job.arguments.problems if _is_own_option(problem) for word in _parts(problem.span.text)}
 
     def unsure(finding: Finding) -> bool:
@@ -305,9 +305,9 @@ def _of_releases(job: Job) -> Doubt | None:
             if finding.severity is not Severity.ERROR:
                 return finding
             slip = finding.span.start in slips if finding.kind is Kind.OPTIONS else finding.fix is None
-            return (
-                lowered(finding, fork) if slip else _unfixed(noted(finding, fork))
-            )  # the fork may have it, or a default
+            if slip:
+                return lowered(finding, fork)
+            return _unfixed(noted(finding, fork))  # the fork may have it, or a default
         if _is_near(finding, near):
             return _unfixed(noted(finding, fork))
         because = _not_all(finding, stacks)

@@ -101,7 +101,7 @@ def taken_apart(line: str) -> Written:
         elif kind == "actor" and (own_rank := OF_ACTOR.search(name)):
             rank, certain = int(own_rank[1]), True
         elif kind == "actor" and not certain:
-            rank, numbers = None, 2  # the number of a task that started Ray is no rank of its actors
+            rank, numbers = None, 2  # the number of a task that started Ray is not the rank of its actors
         text = text[match.end() :]
     if text.endswith("across cluster]"):
         text = REPEATED.sub("", text)

@@ -269,8 +269,8 @@ SIGNATURES: tuple[Signature, ...] = (
     Signature(
         "index-cache", C.DATA,
         r"(?:FileNotFoundError|No such file).*(?:_(?:doc|sample|shuffle)_idx|-(?:document|sample|shuffle)_index)\.npy",
-        "the index of a data set, which one rank builds, is not there for another",
-        "the cache (--data-cache-path, otherwise beside the data) must be on a file system that all nodes share; on a "
+        "the index of a data set, which one rank builds, is missing for another",
+        "the cache (--data-cache-path, otherwise next to the data) must be on a file system that all nodes share; on a "
         "single node the rank that builds it may have died first: read its log",
     ),
     Signature(

@@ -286,7 +286,7 @@ def test_an_option_of_a_front_end_that_goes_is_renamed_or_taken_away(
 def test_a_key_of_a_file_gets_its_new_name(tmp_path: Path) -> None:
     path = tmp_path / "sft.yaml"
     path.write_text(
-        "model: /m/q\ntrain_type: lora\ntensor_model_parallel_size: 2\nmicro_batch_size: 1\nglobal_batch_size: 16\n",
+        "model: /m/q\ntrain_type: lora\ntensor_model_parallel_size: 2\nmicro_batch_size: 1\ntrain_iters: 9\n",
         encoding="utf-8",
     )
     run(["migrate", str(path), "--target", "ms-swift@4.0.4", "--to", "ms-swift@4.5.2", "--write"])

@@ -113,7 +113,7 @@ def test_who_says_megatron_gets_megatron(tmp_path: Path) -> None:
 
 
 SWIFT = """#!/bin/bash
-NPROC_PER_NODE=8 NNODES=2 megatron sft --model Qwen/Qwen3-8B --dataset d --max_length 2048 {more}
+NPROC_PER_NODE=8 NNODES=2 megatron sft --model Qwen/Qwen3-8B --dataset d --max_length 2048 --num_train_epochs 1 {more}
 """
 
 

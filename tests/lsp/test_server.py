@@ -143,9 +143,9 @@ async def test_a_base_config_counts_as_it_is_in_the_editor(editor: Editor, tmp_p
     (tmp_path / "run.yaml").write_text(top)
     one = await editor.open(tmp_path / "base.yaml")
     before = await editor.open(tmp_path / "run.yaml")
-    assert any("learning_rate is the text" in f.message for f in editor.found[before])
+    assert any("learning_rate is the string" in f.message for f in editor.found[before])
     await editor.write(one, base.replace("learning_rate: 3e-4", "learning_rate: 3.0e-4"))
-    assert not any("learning_rate is the text" in f.message for f in await editor.write(before, top + "# a\n"))
+    assert not any("learning_rate is the string" in f.message for f in await editor.write(before, top + "# a\n"))
 
 
 async def test_a_quick_fix_mends_the_finding(editor: Editor, tmp_path: Path) -> None:

@@ -103,8 +103,7 @@ class MegatronDialect:
             return self.read_yaml(document, (document,), surroundings, spell_environment(request.environment))
         spelled = _spelled(document, surroundings)
         identity = identified(document, typed := typed_options(spelled.words), surroundings)
-        wanted = read_as(identity) if identity is not None else request.target
-        among = identity.among if identity is not None else frozenset[str]()
+        wanted, among = _wanted(identity, request.target)
         target = choose(spelled.entry, typed, wanted, document.source.text, among)
         table, parsed, writer = _parsed(document, spelled, target, identity, surroundings)
         if (named := parsed.written.get("yaml_cfg")) is not None and isinstance(named.raw, str):
@@ -155,6 +154,11 @@ class MegatronDialect:
         cluster = machine(documents[0], surroundings)
         certain = Certainty(stated or shown, evidence=found.evidence if found is not None and shown else "")
         return read_core_yaml(document, documents, cluster, target, Inherited(environment), certain)
+
+
+def _wanted(identity: Identity | None, asked: Target | None) -> tuple[Target | None, frozenset[str]]:
+    """The release that a run is read as, None if unknown, and the releases among which it is."""
+    return (asked, frozenset()) if identity is None else (read_as(identity), identity.among)
 
 
 def _spelled(document: Document, surroundings: Surroundings) -> Spelled:

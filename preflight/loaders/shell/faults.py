@@ -133,7 +133,7 @@ def unused_paths(commands: Commands, used: set[str]) -> Iterator[Problem]:
 
 
 def _folder(variable: Variable) -> str | None:
-    """The one path that a variable contains, None if it is not known."""
+    """The one path that a variable contains, None if it is unknown."""
     pieces = [piece.text for value in variable.items for piece in value]
     return None if variable.sometimes or None in pieces else "".join(map(str, pieces)).rstrip("/")
 
