@@ -124,7 +124,7 @@ NUMBERS = frozenset(
 
 
 def _texts(overrides: Node | None) -> Iterator[Problem]:
-    """Strings instead of numbers: Primus converts only those with variables (yaml_loader.py, _resolve_env_in_string)."""
+    """Strings instead of numbers: Primus converts only those with variables (yaml_loader.py:_resolve_env_in_string)."""
     for entry in overrides.entries if overrides is not None and overrides.kind == "mapping" else ():
         name, value = str(entry.key.value), entry.value.value
         if name in NUMBERS and isinstance(value, str) and "${" not in value and not _is_number(value):

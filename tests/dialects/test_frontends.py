@@ -189,7 +189,9 @@ def test_an_option_may_be_cut_short(tmp_path: Path) -> None:
     assert said(swift(tmp_path, "--micro_batch 1")) == {}
 
 
-FLAT = "tuner_type: lora\ndataset: [d]\nmicro_batch_size: 3\nglobal_batch_size: 16\nmodel: Qwen/Qwen3-8B\n"
+FLAT = (
+    "tuner_type: lora\ndataset: [d]\nmicro_batch_size: 3\nglobal_batch_size: 16\ntrain_iters: 9\nmodel: Qwen/Qwen3-8B\n"
+)
 
 
 def test_options_come_from_a_file_in_front(tmp_path: Path, real_cli: Cli) -> None:
