@@ -4,7 +4,7 @@ written."""
 import pytest
 
 from preflight.api import check_text
-from preflight.dialects.megatron.option_effects import keeps
+from preflight.dialects.megatron.effects_on_training import keeps
 from preflight.dialects.mindformers.keys import nearest
 from preflight.source.spelling import is_other_phrase, slips
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from preflight import schemas
-from preflight.dialects.mindformers.checked_settings import checked_in
+from preflight.dialects.mindformers.graph_kind_checks import checked_in
 from preflight.dialects.mindformers.graph_value_kinds import ARGUMENT_KINDS
 from preflight.dialects.mindformers.release_tables import known_names
 from preflight.lint.evaluator import evaluate

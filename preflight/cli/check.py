@@ -264,7 +264,7 @@ def _narrowed(report: Report, checker: Checker, scope: Scope) -> Report:
             text = local(f"no longer needed: {entries} of {scope.baseline}; record the baseline again")
             print(f"preflight: {text}", file=sys.stderr)
     if scope.diff_base is not None:
-        from preflight.checking.git_changes import Changes
+        from preflight.checking.findings_since_revision import Changes
 
         report = Changes(scope.diff_base, checker).only(report)
     return report

@@ -1,4 +1,4 @@
-"""Exit codes, writing to stdout, and the handling of a failed command."""
+"""The handling of a failed command, and of a reader that is gone; writing to stdout."""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ from preflight.dialects.megatron.derivation_namespace import NotKnown, Run, deri
 from preflight.dialects.megatron.parse_faults import BAD_CHOICE, BAD_VALUE
 from preflight.frontends.dotted_config import Dotted, opener, typed
 from preflight.frontends.front_end import UNREAD, FrontEnd
-from preflight.frontends.front_end_run import package_of
-from preflight.frontends.front_end_run import read as reading
+from preflight.frontends.front_end_reading import package_of
+from preflight.frontends.front_end_reading import read as reading
 from preflight.frontends.heterogeneous_meshes import meshes
 from preflight.frontends.hydra_faults import REFUSED, of_missing
 from preflight.frontends.option_releases import at_stated

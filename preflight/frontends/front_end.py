@@ -11,9 +11,9 @@ from preflight import schemas
 from preflight.dialects import Surroundings
 from preflight.dialects.megatron.derivation_namespace import Run, Step
 from preflight.dialects.megatron.framework_version import versions
-from preflight.dialects.megatron.namespace_inputs import STEPS
 from preflight.dialects.megatron.options import Flag, Table, table
 from preflight.dialects.megatron.parse_faults import BAD_CHOICE, STRAY_WORD, UNKNOWN_FLAG
+from preflight.dialects.megatron.run_inputs import STEPS
 from preflight.loaders.document import Problem
 from preflight.run.request import Target
 from preflight.run.training_plan import Plan

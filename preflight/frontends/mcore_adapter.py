@@ -13,8 +13,8 @@ from preflight.dialects.megatron.derivation_namespace import Run, derives
 from preflight.dialects.megatron.options import Flag
 from preflight.frontends.dotted_config import Dotted, above, after, hydra, opener, typed
 from preflight.frontends.front_end import UNREAD, FrontEnd
-from preflight.frontends.front_end_run import Typed
-from preflight.frontends.front_end_run import read as reading
+from preflight.frontends.front_end_reading import Typed
+from preflight.frontends.front_end_reading import read as reading
 from preflight.frontends.option_releases import at_stated, part_of
 from preflight.frontends.published_architecture import lose_network, trained
 from preflight.loaders.composition.merging import mapping

@@ -11,7 +11,7 @@ from preflight.dialects.megatron.derivation_namespace import NotKnown, Run, Step
 from preflight.dialects.megatron.parsing import Parsed
 from preflight.frontends.dotted_config import Dotted, DottedWriter, typed
 from preflight.frontends.front_end import FrontEnd, unread
-from preflight.frontends.front_end_run import read as reading
+from preflight.frontends.front_end_reading import read as reading
 from preflight.frontends.option_refusals import of_written
 from preflight.frontends.option_releases import part_of
 from preflight.frontends.published_architecture import OFF as TRAINERS

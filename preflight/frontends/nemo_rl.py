@@ -14,8 +14,8 @@ from preflight.frontends import colocated_models
 from preflight.frontends.accepted_config import lacks, made_since, nearest_release
 from preflight.frontends.dotted_config import Dotted, opener, typed
 from preflight.frontends.front_end import FrontEnd, unread
-from preflight.frontends.front_end_run import Typed, mentions
-from preflight.frontends.front_end_run import read as reading
+from preflight.frontends.front_end_reading import Typed, mentions
+from preflight.frontends.front_end_reading import read as reading
 from preflight.frontends.nemo_rl_faults import (
     defines,
     loads_itself,

@@ -11,8 +11,8 @@ from preflight.dialects.megatron.options import Flag, table
 from preflight.dialects.megatron.value_conversions import BadValue, convert
 from preflight.frontends.dotted_config import Dotted, typed
 from preflight.frontends.front_end import UNREAD, FrontEnd, data
-from preflight.frontends.front_end_run import Typed
-from preflight.frontends.front_end_run import read as reading
+from preflight.frontends.front_end_reading import Typed
+from preflight.frontends.front_end_reading import read as reading
 from preflight.frontends.hydra_faults import REFUSED
 from preflight.loaders.composition.grammar import typed as plain
 from preflight.loaders.composition.merging import mapping, merge, put

@@ -9,7 +9,7 @@ from preflight.dialects import Surroundings
 from preflight.dialects.supported_programs import contracts
 from preflight.frontends.accepted_config import contract
 from preflight.frontends.front_end import FrontEnd
-from preflight.frontends.front_end_run import package_of
+from preflight.frontends.front_end_reading import package_of
 from preflight.frontends.option_releases import at_release, at_stated
 from preflight.loaders.document import Document
 from preflight.run.request import Target

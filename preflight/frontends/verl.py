@@ -14,8 +14,8 @@ from preflight.frontends import colocated_models
 from preflight.frontends.accepted_config import Contract, contract, lacks, made_since, nearest_release
 from preflight.frontends.dotted_config import Dotted, typed
 from preflight.frontends.front_end import UNREAD, FrontEnd, Keys, data, doubted
-from preflight.frontends.front_end_run import composes, configures, has_module, mentions
-from preflight.frontends.front_end_run import read as reading
+from preflight.frontends.front_end_reading import composes, configures, has_module, mentions
+from preflight.frontends.front_end_reading import read as reading
 from preflight.frontends.hydra_faults import (
     ALWAYS,
     malformed,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from preflight.program.guarded_integers import settled
+from preflight.program.decision_recording_integers import settled
 from preflight.program.values import MISSING, Names, Raised, Symbol, Unknown, Value
 from preflight.source.type_hints import Any, Protocol
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
-from preflight.program.guarded_integers import Decision, Traced, holds
+from preflight.program.decision_recording_integers import Decision, Traced, holds
 from preflight.program.values import Class, Names, Object, Symbol, Unknown, Value
 
 SCALARS = (str, float, bool, type(None))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from preflight.program.interpreter import Interpreter
 from preflight.program.ir import compile_source
-from preflight.program.mindspore_context_values import (
+from preflight.program.mindspore_context_refusals import (
     Veto,
     coefficient_fault,
     context_fault,

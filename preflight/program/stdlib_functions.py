@@ -11,7 +11,7 @@ import types
 from collections.abc import Callable
 
 from preflight.program import arrays
-from preflight.program.guarded_integers import settled
+from preflight.program.decision_recording_integers import settled
 from preflight.program.layer_reuse import Layers
 from preflight.program.machine_facts import Size, SizeText
 from preflight.program.operation_limits import LENGTH, bounded, safe_format, safe_pattern, safe_template

@@ -1,6 +1,6 @@
 """Handles and conditions that the constraints of graph-mode MindFormers share."""
 
-from preflight.dialects.mindformers.checked_settings import at as at
+from preflight.dialects.mindformers.graph_kind_checks import at as at
 from preflight.dialects.mindformers.release_tables import known_names
 from preflight.lint.expressions import Expression, Handles, all_of, any_of
 

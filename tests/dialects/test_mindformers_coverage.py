@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from preflight.dialects.mindformers.checked_settings import checked_in
+from preflight.dialects.mindformers.graph_kind_checks import checked_in
 from preflight.plugins.manager import load as load_plugins
 from preflight.report.rule_coverage import mentioned
 

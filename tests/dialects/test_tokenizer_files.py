@@ -9,7 +9,7 @@ import pytest
 from harness import Cli
 
 import preflight
-from preflight.dialects.vocabulary_size import vocabulary
+from preflight.dialects.tokenizer_vocabulary import vocabulary
 from preflight.run.value import Origin
 
 SCRIPT = (

@@ -6,9 +6,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 
-from preflight.checking.git_changes import _new_lines
+from preflight.checking.findings_since_revision import _new_lines
 from preflight.dialects.megatron import pipeline, value_conversions
-from preflight.dialects.vocabulary_size import vocabulary
+from preflight.dialects.tokenizer_vocabulary import vocabulary
 from preflight.loaders.composition.hydra import composed
 from preflight.loaders.composition.overrides import read_override
 from preflight.loaders.document import Document

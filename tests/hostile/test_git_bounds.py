@@ -13,7 +13,7 @@ import pytest
 from bounded import COMMAND, GRAPH
 from clock import FOREVER
 
-from preflight.checking.git_changes import _new_lines
+from preflight.checking.findings_since_revision import _new_lines
 from preflight.source import git_objects
 from preflight.source.git_objects import Repository, TooLong, TooMuch, run_bounded
 from preflight.source.source_file import InputError

@@ -75,7 +75,7 @@ RUN_TIME = {
         }
     ),
     "preflight/loaders/shell/expansion_forms.py": [],
-    "preflight/loaders/shell/faults.py": [r"(.?)\$\{name\[[@*]\]\}", r"\$\{?name\b"],
+    "preflight/loaders/shell/script_faults.py": [r"(.?)\$\{name\[[@*]\]\}", r"\$\{?name\b"],
     "preflight/run/published_models.py": [r"(?<!\d)7[^a-z0-9]?5b"],
     "preflight/run/project_settings.py": [r"(?m)^[ \t]*\[*[\w.\-\"']*\bkey[\"']?[ \t]*[=.\]]"],
     "rules/mindformers/pynative_layers.py": [],

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from test_mindformers_programs import SOUND, told
 
-from preflight.program.guarded_integers import Traced, holds
+from preflight.program.decision_recording_integers import Traced, holds
 from preflight.program.judge import _SESSIONS, judge
-from preflight.program.mindspore_context_values import context_fault, memory_fault, parallel_fault
+from preflight.program.mindspore_context_refusals import context_fault, memory_fault, parallel_fault
 from preflight.program.values import Unknown
 from preflight.program.verdict import Program, Verdict
 

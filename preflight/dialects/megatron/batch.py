@@ -1,4 +1,4 @@
-"""The global batch is one micro-batch per data-parallel rank unless it is set."""
+"""The batch of a run. The global batch is one micro-batch per data-parallel rank unless it is set."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def tokenizer(parsed: Parsed, open_file: Callable[[str], bytes | None]) -> tuple
     for name in ("tokenizer_model", "tokenizer_name_or_path") if "vocab_size" not in parsed.written else ():
         value = parsed.written.get(name)
         if value is not None and isinstance(value.raw, str) and value.raw:
-            from preflight.dialects.vocabulary_size import vocabulary
+            from preflight.dialects.tokenizer_vocabulary import vocabulary
 
             if (found := vocabulary(value.raw, open_file)) is not None:
                 return found

@@ -9,8 +9,8 @@ from functools import lru_cache
 from preflight import schemas
 from preflight.dialects.allowed_contents import Offers
 from preflight.dialects.mindformers import mcore_model_config, run_conditions
-from preflight.dialects.mindformers.checked_settings import checked_in
 from preflight.dialects.mindformers.config_loading import kind_of
+from preflight.dialects.mindformers.graph_kind_checks import checked_in
 from preflight.dialects.mindformers.keys import CONTEXT, NESTED, PARALLEL, SECTIONS
 from preflight.dialects.mindformers.layer_operators import layers
 from preflight.dialects.mindformers.recompute_patterns import paths

@@ -9,7 +9,8 @@ from itertools import pairwise
 from preflight.loaders.document import Document, Launch, Problem, Word
 from preflight.loaders.shell.bash_parser import Node, Tree, ancestors, parse, unclosed_document
 from preflight.loaders.shell.command_effects import Commands
-from preflight.loaders.shell.faults import (
+from preflight.loaders.shell.launches import Found
+from preflight.loaders.shell.script_faults import (
     MOST_BROKEN,
     first_three,
     groups,
@@ -17,7 +18,6 @@ from preflight.loaders.shell.faults import (
     misspelt_variable,
     referenced,
 )
-from preflight.loaders.shell.launches import Found
 from preflight.source.finding import Message
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.source_file import InputError, Source, Span

@@ -19,12 +19,12 @@ from typing import Protocol
 
 from preflight.dialects import Reading
 from preflight.dialects.megatron.derivation_namespace import Run, perform
+from preflight.dialects.megatron.effects_on_training import decides, keeps
 from preflight.dialects.megatron.layout import relayout
-from preflight.dialects.megatron.namespace_inputs import Outside, open_up, seed
-from preflight.dialects.megatron.option_effects import decides, keeps
 from preflight.dialects.megatron.parser_input import Inherited, Spelled
 from preflight.dialects.megatron.parsing import Parsed
 from preflight.dialects.megatron.run_devices import machine
+from preflight.dialects.megatron.run_inputs import Outside, open_up, seed
 from preflight.dialects.megatron.run_plan import plan
 from preflight.frontends.published_architecture import ASSUMED
 from preflight.run.arguments import Arguments
