@@ -8,7 +8,11 @@ from preflight.source.finding import Message
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.record import NamedTuple
 
-_MARKERS = tuple(lazy_pattern(f"^{one}\r?$", re.MULTILINE) for one in ("<{7} [^\r\n]*", "={7}", ">{7} [^\r\n]*"))
+_MARKERS = (
+    lazy_pattern(r"(?m)^<{7} [^\r\n]*\r?$"),
+    lazy_pattern(r"(?m)^={7}\r?$"),
+    lazy_pattern(r"(?m)^>{7} [^\r\n]*\r?$"),
+)
 LONGEST = 60
 
 

@@ -39,7 +39,7 @@ PARALLEL = frozenset(
 def clipped(run: Run) -> None:
     """Tensor and pipeline sizes are limited to the number of ranks."""
     world, tensor, pipe = run.world_size, run.tensor_model_parallel_size, run.pipeline_model_parallel_size
-    run.switch("tensor_model_parallel_size", min(tensor, world), f"the run has {world} ranks", f"{PLACE}:58")
+    run.switch("tensor_model_parallel_size", min(tensor, world), "the run has fewer ranks", f"{PLACE}:58")
     run.switch(
         "pipeline_model_parallel_size",
         min(pipe, world // min(tensor, world)),

@@ -163,9 +163,9 @@ def limited(run: Run) -> None:
     if not all(isinstance(one, int) and one > 0 for one in (world, tensor, pipe)):
         return
     tensor = min(tensor, world)
-    run.switch("tensor_model_parallel_size", tensor, f"the run has {world} ranks", f"{VALIDATOR}:158")
+    run.switch("tensor_model_parallel_size", tensor, "the run has fewer ranks", f"{VALIDATOR}:158")
     pipe = min(pipe, world // tensor)
-    run.switch("pipeline_model_parallel_size", pipe, f"the run has {world} ranks", f"{VALIDATOR}:165")
+    run.switch("pipeline_model_parallel_size", pipe, "the run has fewer ranks", f"{VALIDATOR}:165")
 
 
 STEPS = (
