@@ -27,7 +27,7 @@ MEGATRON.add(
     ),
     conflicts(
         "split-with-separate-data",
-        all_of(a.entry == "pretrain_gpt.py", a.split.given),
+        all_of(a.entry == "pretrain_gpt.py", a.split.given, a.data_path.is_none),
         any_of(separate_data, a.per_split_data_args_path.is_set),
         unless_framework="mindspeed",
         message="--split {split} does not work with separate data for each split",

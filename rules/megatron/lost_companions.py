@@ -115,7 +115,9 @@ MEGATRON.add(
     ),
     refuse(
         "wandb-project-without-name",
-        all_of(TRAINS, a.entry == "pretrain_gpt.py", a.wandb_project.given, a.wandb_exp_name == ""),
+        all_of(
+            TRAINS, a.entry == "pretrain_gpt.py", a.wandb_project.given, a.wandb_project != "", a.wandb_exp_name == ""
+        ),
         message="--wandb-project {wandb_project} needs --wandb-exp-name, whose default is empty",
         why="the last rank refuses an empty name when it opens the log, and the job dies",
         upstream="megatron/training/global_vars.py:190",
