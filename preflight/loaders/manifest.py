@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from preflight.loaders.bounds import refuse_large
-from preflight.loaders.command_wrappers import crowds_pod, waits_for_pods
 from preflight.loaders.document import (
     MARK,
     Comment,
@@ -26,6 +25,7 @@ from preflight.loaders.entry_scripts import command_name
 from preflight.loaders.file_kinds import MANIFEST
 from preflight.loaders.inline_scripts import TEMPLATE, Inline, inline, outside, without
 from preflight.loaders.launchers import take_apart
+from preflight.loaders.over_allocation import crowds_pod, waits_for_pods
 from preflight.loaders.pods import KINDS, Job, Number, Pod, pods
 from preflight.loaders.shell.expansion import MAX_WORK
 from preflight.loaders.yaml import load_yaml
