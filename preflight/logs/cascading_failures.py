@@ -12,7 +12,7 @@ C = Cause
 OF_COMMUNICATION: tuple[Signature, ...] = (
     Signature(
         "communicator", C.COMMUNICATION,
-        r"hcclCommInitRootInfo|MPI_Init|MPI_ERRORS_ARE_FATAL|MPI_ABORT was invoked"
+        r"Invalid rank requested|hcclCommInitRootInfo|MPI_Init|MPI_ERRORS_ARE_FATAL|MPI_ABORT was invoked"
         r"|connectFullMesh failed|no socket interface found|Unable to find address for"
         r"|operator name is Hccl|HCCL function error|call hccl api failed|ERR02200|ncclInvalidUsage"
         r"|ncclUnhandledCudaError|EI(?:0009|0018)\b",
@@ -58,7 +58,8 @@ OF_COMMUNICATION: tuple[Signature, ...] = (
         r"|client socket has (?:timed out|failed)"
         r"|Topology.*registered|init_process_group.*timed out|Timed out (?:initializing|waiting for clients)"
         r"|store->get\('[^']{1,40}'\) got error|is setting up NCCL communicator and retr"
-        r"|DistStoreError|DistNetworkError",
+        r"|DistStoreError|DistNetworkError|Stop_waiting response is expected|RuntimeError: Connection timed out"
+        r"|\[c10d\] .{1,300}(?:timed out|likely a timeout)",
         "processes did not find each other, or lost the rendezvous store",
         "the same MASTER_ADDR, MASTER_PORT and number of nodes on each node, a different rank for each, and an "
         "open port",

@@ -7,7 +7,7 @@ from preflight.logs.causes import Cause, Signature
 C = Cause
 OF_DEVICES: tuple[Signature, ...] = (
     Signature(
-        "cublas", C.ENVIRONMENT,
+        "cublas", C.UNKNOWN,
         r"CUBLAS_STATUS_(?!ALLOC)\w+|cuBLAS Error:|cublasLt\w* (?:failed|error)"
         r"|Unable to find (?:any )?suitable (?:cuBLAS|algorithm)|HIPBLAS_STATUS_\w+",
         "cuBLAS refused a matrix product",
@@ -66,14 +66,14 @@ OF_DEVICES: tuple[Signature, ...] = (
         "if they are compatible, check the shapes and types in the lines below the message",
     ),
     Signature(
-        "error-of-cann", C.ENVIRONMENT,
+        "error-of-cann", C.UNKNOWN,
         r"\bE[ZB-H]\d{4}: |\bE[1-9]\d{4}: ",
         "CANN reports an error of an operator or of its compiler",
         "read the lines below it and in the log of the device (plog)",
         weak=True,
     ),
     Signature(
-        "other-call", C.ENVIRONMENT,
+        "other-call", C.UNKNOWN,
         r"\b(?:CUDA|HIP|MUSA)(?: driver| runtime)? error(?: \(\d+\))?: |Triton Error \[",
         "a call to the device's runtime was refused",
         "the driver, the runtime's libraries and torch must be compatible; CUDA_LAUNCH_BLOCKING=1 names the "

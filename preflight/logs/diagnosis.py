@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 
 from preflight.logs.cascading_failures import TEARDOWN
 from preflight.logs.causes import Cause, Signature
-from preflight.logs.exception_origin import PROGRAMS, cut_off, placed
+from preflight.logs.exception_origin import PROGRAMS, class_of_kind, cut_off, placed
 from preflight.logs.failures import Failure
 from preflight.logs.framework_messages import Statement, statement_of
-from preflight.logs.stages import LOADED, stage_of
+from preflight.logs.stages import LOADED, TO_ENGINE, stage_of
 from preflight.source.finding import Message
 from preflight.source.record import NamedTuple
 
@@ -142,7 +142,7 @@ def _preferred(ordered: Sequence[Group]) -> Group:
 
 BY_STAGE = ("no-file",)
 """Signatures that take the class of the job's stage."""
-AFTER_STAGE = ("own-code", "name-not-there", "autograd", "data-reader", "no-json", "sizes-of-tensors")
+AFTER_STAGE = ("own-code", "name-not-there", "autograd", "data-reader", "no-json", "sizes-of-tensors", "no-such-weight")
 """Signatures that give way to the stage of the job, which the frames show."""
 IMPORTS = re.compile(r"(?:from|fro|import|impor|impo|imp)\b")
 Meaning = tuple[Cause, str, str, Statement | None, Signature | None]
@@ -164,7 +164,7 @@ def _meaning(root: Failure) -> Meaning:
     stage = None if root.aftermath else stage_of(root)
     if signature is not None and signature.id in BY_STAGE and stage is not None:
         return stage[0], signature.says, signature.advice, statement, signature
-    if signature is not None and signature.id in AFTER_STAGE and stage is not None and _precedes(stage[0], signature):
+    if signature is not None and signature.id in AFTER_STAGE and stage is not None and _precedes(stage, signature):
         return stage[0], stage[1], "", statement, signature
     strong = signature is not None and not signature.weak
     if signature is not None and strong and not (statement is not None and signature.id == "unknown-argument"):
@@ -200,11 +200,14 @@ def _unsigned(root: Failure, statement: Statement | None, stage: tuple[Cause, st
         return place[0], place[1], PROGRAMS, statement, None
     if root.whole and root.kind and root.message and not root.frames:
         says = Message("{kind}: the log has its message, not the place where it was raised", kind=root.kind)
-        return Cause.PROGRAM, says, PROGRAMS, statement, None
+        return class_of_kind(root.kind), says, PROGRAMS, statement, None
     return Cause.UNKNOWN, (not root.whole and cut_off(root)) or "I don't know", "", statement, None
 
 
-def _precedes(cause: Cause, signature: Signature) -> bool:
+def _precedes(stage: tuple[Cause, str], signature: Signature) -> bool:
+    cause = stage[0]
+    if signature.id == "no-such-weight":
+        return stage[1] == TO_ENGINE
     if cause is Cause.ENVIRONMENT:
         return signature.id != "sizes-of-tensors"
     if cause is Cause.DATA:

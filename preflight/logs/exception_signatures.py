@@ -145,7 +145,7 @@ OF_PYTHON: tuple[Signature, ...] = (
         "name-not-there", C.PROGRAM,
         r"NameError: (?:global )?name|AttributeError: (?:type object )?'(?!NoneType|dict|list|tuple|str|int|float|bool"
         r"|Tensor)[\w.]+' (?:object )?has no attribute"
-        r"|couldn't find attribute \w",
+        r"|couldn't find attribute \w|AttributeError: '\w+' object has no attribute '_[a-z]",
         "the program uses a name that does not exist",
         "an optional package that is not installed, parts of different versions, or an untested path of the program: "
         "look for the last line in the framework's issues",

@@ -27,6 +27,7 @@ DIVIDE = (
     " parallelism"
 )
 LOADED = "it died while packages were loaded or processes started"
+TO_ENGINE = "it died while weights were sent to the engine that generates"
 STAGES = (
     Stage(
         Cause.UPSTREAM,
@@ -67,8 +68,8 @@ STAGES = (
     Stage(
         Cause.PROGRAM,
         r"/(?:checkpoint_engines?|weight_sync\w*|weight_update\w*)/|(?:update_weight\w*|weight_transfer\w*|refit\w*)\.py:"
-        r"|:(?:\w{1,40}_)?(?:update_weights|sync_weights|refit|weight_sync)\w*$",
-        "it died while weights were sent to the engine that generates",
+        r"|:(?:\w{1,40}_)?(?:update_weights|sync_(?:model_)?weights|refit|weight_sync)\w*$|_weight_loaders\.py",
+        TO_ENGINE,
         near=6,
     ),
     Stage(
@@ -76,7 +77,7 @@ STAGES = (
         r"checkpointing\.py|dist_checkpointing|:[\w.]{0,80}(?:load|save)_\w{0,40}(?:checkpoint|ckpt|state_dict|param)"
         r"|(?:checkpoint_(?!engine)\w{1,40}|(?<=\w)(?<!activation)_checkpoint)\.py:(?!checkpoint)"
         r"|/\w{0,40}convert\w{0,40}checkpoint\w{0,40}/"
-        r"|distributed/checkpoint/|:(?:transform_and_load_checkpoint"
+        r"|distributed/checkpoint/|:sharded_(?:state_dict|param_state)\w*$|:(?:transform_and_load_checkpoint"
         r"|(?:\w+_)?resume\w*|load_megatron_model|build_and_load_model)$|safetensors|torch/serialization\.py"
         r"|mindformers/(?:checkpoint|utils/load_checkpoint)",
         "it died while a checkpoint was loaded or saved",
@@ -116,6 +117,13 @@ STAGES = (
         r"|_try_load_\w+)$"
         r"|op_builder/\w+\.py:(?:load|jit_load|builder)$|^:\w+Builder$",
         LOADED,
+    ),
+    Stage(
+        Cause.COMMUNICATION,
+        r":_?init\w*distributed\w*$|rendezvous\w*\.py",
+        "it died while processes connected to each other",
+        kinds=r"^(?:RuntimeError|TimeoutError|OSError|ConnectionError|Dist\w+Error)$",
+        near=2,
     ),
     Stage(
         Cause.ENVIRONMENT,
