@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from preflight.logs.ascend import WAITED
 from preflight.logs.causes import Cause, Signature
@@ -102,6 +102,16 @@ TEARDOWN = frozenset(
     " _exit_function _run_exitfuncs _shutdown_backend destroy_process_group destroy_model_parallel".split()
 )
 """Functions that end a process: an exception in them follows what ended it."""
+ENDS = re.compile(
+    r"_?(?:shutdown|teardown|destroy|kill)_\w+|_?cleanup_(?:workers?|dist|process|group|engine|resource|actor|server)\w*"
+)
+"""Names of other functions that end processes, which other functions in turn are called by."""
+
+
+def in_teardown(functions: Sequence[str]) -> bool:
+    """Whether an exception was raised while a process ended, by the functions of its frames."""
+    return bool(functions) and (functions[-1] in TEARDOWN or any(ENDS.fullmatch(name) for name in functions))
+
 
 
 LAUNCHERS = re.compile(
@@ -122,10 +132,10 @@ BUILDS = re.compile(r"/(?:triton|_inductor|op_builder|setuptools|triton_ascend)/
 """Files that start compilers. A command that fails in them has failed itself."""
 
 
-def follows(kind: str, message: str, function: str = "", files: Iterable[str] = ()) -> bool:
+def follows(kind: str, message: str, functions: Sequence[str] = (), files: Iterable[str] = ()) -> bool:
     """Whether a failure is caused by the death of another process."""
     if kind == "CalledProcessError" and (STARTS.match(message) or any(BUILDS.search(file) for file in files)):
         return False
-    if kind in KINDS or function in FUNCTIONS or function in TEARDOWN:
+    if kind in KINDS or FUNCTIONS.intersection(functions[-1:]) or in_teardown(functions):
         return True
     return MESSAGE.search(f"{kind}: {message[:2000]}") is not None

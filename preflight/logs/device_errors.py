@@ -36,7 +36,7 @@ OF_DEVICES: tuple[Signature, ...] = (
     Signature(
         "attention-kernel", C.CONFIG,
         r"FlashAttention.{0,60}(?:only support|does not support|head dim)|[Ff]lash[_ ]?[Aa]tt\w*.{0,60}not supported"
-        r"|No available kernel\. +Aborting|No viable (?:attention|backend)",
+        r"|Expected is_sm\w{1,40} to be true|No available kernel\. +Aborting|No viable (?:attention|backend)",
         "no attention kernel supports this device, precision or head size",
         "use bf16 or fp16, a head size that the kernel supports, a device of the Ampere generation or newer, or "
         "another --attention-backend",

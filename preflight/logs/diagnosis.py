@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from preflight.logs.cascading_failures import TEARDOWN
+from preflight.logs.cascading_failures import in_teardown
 from preflight.logs.causes import Cause, Signature
 from preflight.logs.exception_origin import PROGRAMS, class_of_kind, cut_off, placed
 from preflight.logs.failures import Failure
@@ -59,7 +59,7 @@ def diagnosed(failures: Sequence[Failure]) -> Diagnosis:
     rest = [group for group in groups if group is not root]
     followed = tuple(group for group in rest if group.first.aftermath)
     others = tuple(group for group in rest if not group.first.aftermath)
-    ends = root.first.aftermath and root.first.frames and root.first.frames[-1].function in TEARDOWN
+    ends = root.first.aftermath and in_teardown(tuple(frame.function for frame in root.first.frames))
     cause, says, advice, statement, signature = ENDED if ends else _meaning(root.first)
     return Diagnosis(root, cause, says, advice, statement, signature, followed, others)
 

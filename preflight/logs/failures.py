@@ -251,7 +251,7 @@ class Failures:
         text = f"{kind}: {message}" if kind else message
         # the line of source is searched only if the exception has no message
         signature = signed(text) or (signed(frames[-1].source) if frames and not (kind and message) else None)
-        after = follows(kind, message, frames[-1].function if frames else "", (frame.file for frame in frames))
+        after = follows(kind, message, tuple(frame.function for frame in frames), (frame.file for frame in frames))
         return Failure(
             kind, message, frames, rank, written.time, name, line.number, text, self._order, after, signature
         )

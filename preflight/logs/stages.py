@@ -93,7 +93,7 @@ STAGES = (
         r"(?:core|legacy|megatron)/(?:datasets|data)/|(?:gpt|indexed|bert|blended|t5)\w{0,40}_dataset\w{0,40}\.py"
         r"|dataloader\.py|data_samplers\.py"
         r"|blended_megatron|mindformers/dataset|:build_(?:train|tokenizer)|(?<!model_and_)tokeniz|:default_collate|:collate_fn"
-        r"|site-packages/datasets/|/(?:dataset|template)s?/\w+\.py:|data\w{0,40}/\S{0,200}:__getitem__$"
+        r"|site-packages/datasets/|/(?:dataset|template)s?/(?:\w{1,40}/)?\w+\.py:|data\w{0,40}/\S{0,200}:__getitem__$"
         r"|:[\w.]{0,80}(?:dataset|data_?loader|collat)[\w.]{0,80}$",
         "the process died while the data was being read",
     ),
@@ -179,8 +179,11 @@ READ = re.compile(
     r"(?i)data|sample|messages|image|audio|video|token|checkpoint|ckpt|state|file|path|folder|shape|weight|tensor|\brow"
 )
 """Words of messages about what is read or written, rather than about settings."""
-OPERATOR = re.compile(r"^For '(?:primitive\[)?\w+\]?', .{0,120}(?:dimension|shape)s? ")
-"""A message of an operator of MindSpore about the sizes of its inputs, which no configuration sets alone."""
+OPERATOR = re.compile(
+    r"^For '(?:primitive\[)?\w+\]?', .{0,120}(?:dimension|shape)s? |^Expected (?:input batch_size|\w+ to have) \("
+    r"|^(?:Target size|Using a target size|Expected size for first two dimensions of batch2) "
+)
+"""A message of an operator of MindSpore or torch about the sizes of its inputs, which no configuration sets alone."""
 CHECKS = re.compile(
     r"^assert (?:not )?(?:\w*args|self\.config|config|cfg)\.|^raise \w+\(.*\{(?:\w*args|self\.config|config|cfg)\."
 )
