@@ -113,7 +113,6 @@ def in_teardown(functions: Sequence[str]) -> bool:
     return bool(functions) and (functions[-1] in TEARDOWN or any(ENDS.fullmatch(name) for name in functions))
 
 
-
 LAUNCHERS = re.compile(
     r"/bin/(?:torchrun|accelerate(?:-launch)?|deepspeed)$|torch/distributed/(?:run|launcher|elastic)\b"
 )

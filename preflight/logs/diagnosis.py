@@ -78,7 +78,11 @@ def _groups(failures: Iterable[Failure]) -> list[Group]:
 
 def _tier(one: Failure) -> int:
     """The priority of a kind of failure as the root: the lowest is the most likely."""
+    if one.passed:
+        return 6
     if one.aftermath:
+        return 5
+    if one.repeated:
         return 4
     if one.kind and not one.message and not one.frames and one.signature is None:
         return 3
