@@ -25,7 +25,8 @@ PARTS: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "actor",
         re.compile(
-            r"^\s*\(([A-Za-z_][\w.:]*(?:\[[^\]]*\]|\([\w.:-]*\))? pid=\d+(?:, ip=[\w.:]+|, )?)\)(?: \[repeated[^\]]*\])? ?"
+            r"^\s*\(([A-Za-z_][\w.:]*(?:\[[^\]]*\]|\([\w.:-]*\))? pid=\d+(?:, ip=[\w.:]+|, )?)\)"
+            r"(?: \[repeated[^\]]*\])? ?"
         ),
     ),
     ("actor", re.compile(r"^\s*\((\w+,? rank=\d+,? pid=\d+(?:, ip=[\w.:]+)?)\) ?")),
