@@ -104,21 +104,21 @@ OF_ASCEND: tuple[Signature, ...] = (
 """Codes with one meaning: those of HCCL (EI, EJ) and of the runtime (six digits)."""
 ENVELOPES: tuple[Signature, ...] = (
     Signature(
-        "npu-graph", C.ENVIRONMENT,
+        "npu-graph", C.UNKNOWN,
         _codes("507011|507023|5450\\d\\d|545\\d\\d\\d|1343225860"),
         "a graph could not be loaded or executed on the device",
         "the line that follows, or the log of the device (plog), names the operator",
         weak=True,
     ),
     Signature(
-        "call-of-npu", C.ENVIRONMENT,
+        "call-of-npu", C.UNKNOWN,
         r"\bERR0[0-4](?:\d{3}) (?:PTA|OPS|DIST|GRAPH|PROF)|NPU function error|OPS function error|\[Error\]: \S",
         "torch_npu reports that a call of CANN failed",
         "the lines below it, or the log of the device (plog), contain CANN's error code",
         weak=True,
     ),
     Signature(
-        "mindspore-device", C.ENVIRONMENT,
+        "mindspore-device", C.UNKNOWN,
         r"Launch kernel failed|(?:[Ee]xec\w*|[Rr]un|[Ll]aunch|[Cc]ompile|[Ss]ync\w*|[Pp]reprocess) ?(?:task for )?"
         r"(?:graph|stream|task|kernel)\S* ?(?:failed|error)|[Pp]reprocess failed before run graph|load task fail"
         r"|The pointer ?\[\w+\] is null|kernel runtime initialization failed|run task error|[Ss]ingle op compile failed"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from preflight.logs.ascend import WAITED
 from preflight.logs.causes import Cause, Signature
@@ -12,7 +12,7 @@ C = Cause
 OF_COMMUNICATION: tuple[Signature, ...] = (
     Signature(
         "communicator", C.COMMUNICATION,
-        r"hcclCommInitRootInfo|MPI_Init|MPI_ERRORS_ARE_FATAL|MPI_ABORT was invoked"
+        r"Invalid rank requested|hcclCommInitRootInfo|MPI_Init|MPI_ERRORS_ARE_FATAL|MPI_ABORT was invoked"
         r"|connectFullMesh failed|no socket interface found|Unable to find address for"
         r"|operator name is Hccl|HCCL function error|call hccl api failed|ERR02200|ncclInvalidUsage"
         r"|ncclUnhandledCudaError|EI(?:0009|0018)\b",
@@ -58,7 +58,8 @@ OF_COMMUNICATION: tuple[Signature, ...] = (
         r"|client socket has (?:timed out|failed)"
         r"|Topology.*registered|init_process_group.*timed out|Timed out (?:initializing|waiting for clients)"
         r"|store->get\('[^']{1,40}'\) got error|is setting up NCCL communicator and retr"
-        r"|DistStoreError|DistNetworkError",
+        r"|DistStoreError|DistNetworkError|Stop_waiting response is expected|RuntimeError: Connection timed out"
+        r"|\[c10d\] .{1,300}(?:timed out|likely a timeout)",
         "processes did not find each other, or lost the rendezvous store",
         "the same MASTER_ADDR, MASTER_PORT and number of nodes on each node, a different rank for each, and an "
         "open port",
@@ -101,6 +102,15 @@ TEARDOWN = frozenset(
     " _exit_function _run_exitfuncs _shutdown_backend destroy_process_group destroy_model_parallel".split()
 )
 """Functions that end a process: an exception in them follows what ended it."""
+ENDS = re.compile(
+    r"_?(?:shutdown|teardown|destroy|kill)_\w+|_?cleanup_(?:workers?|dist|process|group|engine|resource|actor|server)\w*"
+)
+"""Names of other functions that end processes, which other functions in turn are called by."""
+
+
+def in_teardown(functions: Sequence[str]) -> bool:
+    """Whether an exception was raised while a process ended, by the functions of its frames."""
+    return bool(functions) and (functions[-1] in TEARDOWN or any(ENDS.fullmatch(name) for name in functions))
 
 
 LAUNCHERS = re.compile(
@@ -121,10 +131,10 @@ BUILDS = re.compile(r"/(?:triton|_inductor|op_builder|setuptools|triton_ascend)/
 """Files that start compilers. A command that fails in them has failed itself."""
 
 
-def follows(kind: str, message: str, function: str = "", files: Iterable[str] = ()) -> bool:
+def follows(kind: str, message: str, functions: Sequence[str] = (), files: Iterable[str] = ()) -> bool:
     """Whether a failure is caused by the death of another process."""
     if kind == "CalledProcessError" and (STARTS.match(message) or any(BUILDS.search(file) for file in files)):
         return False
-    if kind in KINDS or function in FUNCTIONS or function in TEARDOWN:
+    if kind in KINDS or FUNCTIONS.intersection(functions[-1:]) or in_teardown(functions):
         return True
     return MESSAGE.search(f"{kind}: {message[:2000]}") is not None

@@ -66,7 +66,8 @@ OF_CHECKPOINTS: tuple[Signature, ...] = (
         "checkpoint-mismatch", C.CHECKPOINT,
         r"Global shape mismatch|size mismatch for|Error\(s\) in loading state_dict|Missing key\(s\) in state_dict"
         r"|[Ss]ize mismatch between saved|value from checkpoint \("
-        r"|Shape mismatch.*(?:loaded|checkpoint)|is not equal to the input argument value"
+        r"|Shape mismatch.*(?:loaded|checkpoint)|[Ss]hape mismatch for megatron param"
+        r"|is not equal to the input argument value"
         r"|load_param_into_net|net_param.*shape",
         "the checkpoint and the model do not match",
         "the sizes of the model must be those that the checkpoint was written with: `preflight check --site` compares "
@@ -74,7 +75,8 @@ OF_CHECKPOINTS: tuple[Signature, ...] = (
     ),
     Signature(
         "checkpoint-keys", C.CHECKPOINT,
-        r"Unexpected key|not found in param_group|is not in ckpt|Missing key in checkpoint|KeyError: MetadataIndex\("
+        r"Unexpected key(?!word)|[Uu]nsupported keys? in checkpoint"
+        r"|not found in param_group|is not in ckpt|Missing key in checkpoint|KeyError: MetadataIndex\("
         r"|Invalid access pattern|ShardedObjects? (?:is|are) missing"
         r"|is in the state_dict but|[Dd]ifferent dict keys encountered in `apply_factory_merges`",
         "the checkpoint and the program have other keys",
@@ -88,6 +90,7 @@ OF_CHECKPOINTS: tuple[Signature, ...] = (
         "it died while a checkpoint was loaded or saved",
         "the sizes of the model must be those that the checkpoint was written with: `preflight check --site` compares "
         "them, and `preflight show` prints the config's",
+        weak=True,
     ),
     Signature(
         "shared-tensors", C.CHECKPOINT,

@@ -7,7 +7,7 @@ from preflight.logs.causes import Cause, Signature
 C = Cause
 OF_DEVICES: tuple[Signature, ...] = (
     Signature(
-        "cublas", C.ENVIRONMENT,
+        "cublas", C.UNKNOWN,
         r"CUBLAS_STATUS_(?!ALLOC)\w+|cuBLAS Error:|cublasLt\w* (?:failed|error)"
         r"|Unable to find (?:any )?suitable (?:cuBLAS|algorithm)|HIPBLAS_STATUS_\w+",
         "cuBLAS refused a matrix product",
@@ -36,7 +36,7 @@ OF_DEVICES: tuple[Signature, ...] = (
     Signature(
         "attention-kernel", C.CONFIG,
         r"FlashAttention.{0,60}(?:only support|does not support|head dim)|[Ff]lash[_ ]?[Aa]tt\w*.{0,60}not supported"
-        r"|No available kernel\. +Aborting|No viable (?:attention|backend)",
+        r"|Expected is_sm\w{1,40} to be true|No available kernel\. +Aborting|No viable (?:attention|backend)",
         "no attention kernel supports this device, precision or head size",
         "use bf16 or fp16, a head size that the kernel supports, a device of the Ampere generation or newer, or "
         "another --attention-backend",
@@ -66,14 +66,14 @@ OF_DEVICES: tuple[Signature, ...] = (
         "if they are compatible, check the shapes and types in the lines below the message",
     ),
     Signature(
-        "error-of-cann", C.ENVIRONMENT,
+        "error-of-cann", C.UNKNOWN,
         r"\bE[ZB-H]\d{4}: |\bE[1-9]\d{4}: ",
         "CANN reports an error of an operator or of its compiler",
         "read the lines below it and in the log of the device (plog)",
         weak=True,
     ),
     Signature(
-        "other-call", C.ENVIRONMENT,
+        "other-call", C.UNKNOWN,
         r"\b(?:CUDA|HIP|MUSA)(?: driver| runtime)? error(?: \(\d+\))?: |Triton Error \[",
         "a call to the device's runtime was refused",
         "the driver, the runtime's libraries and torch must be compatible; CUDA_LAUNCH_BLOCKING=1 names the "

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from preflight.logs.cascading_failures import TEARDOWN
+from preflight.logs.cascading_failures import in_teardown
 from preflight.logs.causes import Cause, Signature
-from preflight.logs.exception_origin import PROGRAMS, cut_off, placed
+from preflight.logs.exception_origin import PROGRAMS, class_of_kind, cut_off, placed
 from preflight.logs.failures import Failure
 from preflight.logs.framework_messages import Statement, statement_of
-from preflight.logs.stages import LOADED, stage_of
+from preflight.logs.stages import LOADED, TO_ENGINE, stage_of
 from preflight.source.finding import Message
 from preflight.source.record import NamedTuple
 
@@ -59,7 +59,7 @@ def diagnosed(failures: Sequence[Failure]) -> Diagnosis:
     rest = [group for group in groups if group is not root]
     followed = tuple(group for group in rest if group.first.aftermath)
     others = tuple(group for group in rest if not group.first.aftermath)
-    ends = root.first.aftermath and root.first.frames and root.first.frames[-1].function in TEARDOWN
+    ends = root.first.aftermath and in_teardown(tuple(frame.function for frame in root.first.frames))
     cause, says, advice, statement, signature = ENDED if ends else _meaning(root.first)
     return Diagnosis(root, cause, says, advice, statement, signature, followed, others)
 
@@ -78,7 +78,11 @@ def _groups(failures: Iterable[Failure]) -> list[Group]:
 
 def _tier(one: Failure) -> int:
     """The priority of a kind of failure as the root: the lowest is the most likely."""
+    if one.passed:
+        return 6
     if one.aftermath:
+        return 5
+    if one.repeated:
         return 4
     if one.kind and not one.message and not one.frames and one.signature is None:
         return 3
@@ -142,7 +146,7 @@ def _preferred(ordered: Sequence[Group]) -> Group:
 
 BY_STAGE = ("no-file",)
 """Signatures that take the class of the job's stage."""
-AFTER_STAGE = ("own-code", "name-not-there", "autograd", "data-reader", "no-json", "sizes-of-tensors")
+AFTER_STAGE = ("own-code", "name-not-there", "autograd", "data-reader", "no-json", "sizes-of-tensors", "no-such-weight")
 """Signatures that give way to the stage of the job, which the frames show."""
 IMPORTS = re.compile(r"(?:from|fro|import|impor|impo|imp)\b")
 Meaning = tuple[Cause, str, str, Statement | None, Signature | None]
@@ -164,7 +168,7 @@ def _meaning(root: Failure) -> Meaning:
     stage = None if root.aftermath else stage_of(root)
     if signature is not None and signature.id in BY_STAGE and stage is not None:
         return stage[0], signature.says, signature.advice, statement, signature
-    if signature is not None and signature.id in AFTER_STAGE and stage is not None and _precedes(stage[0], signature):
+    if signature is not None and signature.id in AFTER_STAGE and stage is not None and _precedes(stage, signature):
         return stage[0], stage[1], "", statement, signature
     strong = signature is not None and not signature.weak
     if signature is not None and strong and not (statement is not None and signature.id == "unknown-argument"):
@@ -200,11 +204,14 @@ def _unsigned(root: Failure, statement: Statement | None, stage: tuple[Cause, st
         return place[0], place[1], PROGRAMS, statement, None
     if root.whole and root.kind and root.message and not root.frames:
         says = Message("{kind}: the log has its message, not the place where it was raised", kind=root.kind)
-        return Cause.PROGRAM, says, PROGRAMS, statement, None
+        return class_of_kind(root.kind), says, PROGRAMS, statement, None
     return Cause.UNKNOWN, (not root.whole and cut_off(root)) or "I don't know", "", statement, None
 
 
-def _precedes(cause: Cause, signature: Signature) -> bool:
+def _precedes(stage: tuple[Cause, str], signature: Signature) -> bool:
+    cause = stage[0]
+    if signature.id == "no-such-weight":
+        return stage[1] == TO_ENGINE
     if cause is Cause.ENVIRONMENT:
         return signature.id != "sizes-of-tensors"
     if cause is Cause.DATA:

@@ -29,6 +29,12 @@ CALLED = re.compile(r"(?:^|[^\w.])((?:\w+\.)*\w+)\(")
 WORDS = frozenset("if while for assert return raise with lambda print isinstance len list dict tuple str int".split())
 
 
+OF_CODE = frozenset(
+    "AttributeError IndexError KeyError NameError RecursionError TypeError UnboundLocalError ZeroDivisionError".split()
+)
+"""Exceptions of Python itself, for code that its values do not fit."""
+
+
 class Origin(NamedTuple):
     """The place of an exception. owner: a package, "Python" or "" for the program itself."""
 
@@ -71,7 +77,14 @@ def placed(failure: Failure) -> tuple[Cause, str] | None:
     if origin is None or not failure.kind or failure.kind == "argparse":
         return None
     where = _where(origin)
-    return Cause.PROGRAM, Message("{kind} in {where}: the log shows no other cause", kind=failure.kind, where=where)
+    says = Message("{kind} in {where}: the log shows no other cause", kind=failure.kind, where=where)
+    return class_of_kind(failure.kind), says
+
+
+def class_of_kind(kind: str) -> Cause:
+    """The class of an exception of which only the kind is known: a check may refuse anything, from the configuration
+    to a file, but a program that reads a name or a key that is not there fails itself."""
+    return Cause.PROGRAM if kind in OF_CODE else Cause.UNKNOWN
 
 
 def cut_off(failure: Failure) -> str | None:

@@ -128,7 +128,9 @@ OF_PYTHON: tuple[Signature, ...] = (
         r"|[Tt]ensors must have same number of dimensions|split_with_sizes expects|expanded size of the tensor"
         r"|shape mismatch: |size mismatch, |must match the existing size|output with shape .{0,60} doesn't match"
         r"|[Ss]hape mismatch for|[Ss]hapes? (?:of|for) .{0,60}(?:mismatch|do(?:es)? not match)"
-        r"|number of sizes provided|einsum\(\): ",
+        r"|number of sizes provided|einsum\(\): |Expected input batch_size \(|Mismatch in shape: grad"
+        r"|[Tt]arget size .{0,60}(?:must be the same as|different to the) input size"
+        r"|Expected size for first two dimensions of batch2",
         "the sizes of two tensors do not match",
         "the sizes in the message against those of the model, the sequence and the batch: padding and packing of "
         "samples, the layout, and weights of another model are the usual causes",
@@ -145,7 +147,7 @@ OF_PYTHON: tuple[Signature, ...] = (
         "name-not-there", C.PROGRAM,
         r"NameError: (?:global )?name|AttributeError: (?:type object )?'(?!NoneType|dict|list|tuple|str|int|float|bool"
         r"|Tensor)[\w.]+' (?:object )?has no attribute"
-        r"|couldn't find attribute \w",
+        r"|couldn't find attribute \w|AttributeError: '\w+' object has no attribute '_[a-z]",
         "the program uses a name that does not exist",
         "an optional package that is not installed, parts of different versions, or an untested path of the program: "
         "look for the last line in the framework's issues",

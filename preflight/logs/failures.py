@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterable
+from itertools import chain
 
 from preflight.logs.cascading_failures import follows, of_launcher
 from preflight.logs.causes import Cause, Signature
@@ -46,8 +48,17 @@ NEAR = 400
 NOISE, MOST_SEEN = 24, 20_000
 """Number of times that a line is examined, and number of counted kinds of lines."""
 PARTS_OF_TRACEBACKS = ("Error", "Exception", "Traceback", 'File "')
-MOST_KINDS = 400
-"""Maximum number of different failures."""
+MOST_KINDS, MOST_LATER = 400, 200
+"""Maximum number of different failures that are kept: of the first ones, and of the last ones after them."""
+PROGRESS = ("elapsed time per iteration", "per_step_time", "{'loss': ", "'grad_norm'", "consumed samples")
+STEPS = re.compile(r"\bstep:\d+ - |\bstep:\[ *\d+/|\biteration +\d+/ *\d+")
+"""Lines that a job prints for a step of its training: those of Megatron, MindFormers, transformers and verl."""
+SURVIVED = 3
+"""Steps after a failure that show that the job went on."""
+REPEATED, REPEATED_BY_ANY = 6, 256
+"""Times that a rank, or that unknown writers, print the same exception only if the first ones did not end them."""
+OF_ONE = 8
+"""Number of different exceptions of one writer above which only the last one can have ended it."""
 DIGITS = re.compile(r"0x[0-9a-f]+|\d+")
 
 
@@ -61,7 +72,8 @@ class Frame(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """A failure: an exception, or a line that matches a signature. text: the line in the log, without prefixes."""
+    """A failure: an exception, or a line that matches a signature. text: the line in the log, without prefixes.
+    repeated: others of its writer followed that it survived; passed: steps of the training followed."""
 
     kind: str
     message: str
@@ -75,6 +87,8 @@ class Failure(NamedTuple):
     aftermath: bool
     signature: Signature | None = None
     whole: bool = True
+    repeated: bool = False
+    passed: bool = False
 
     @property
     def alike(self) -> tuple[str, str, str]:
@@ -102,6 +116,9 @@ class Failures:
     def __init__(self) -> None:
         self._writers: dict[str, _Open] = {}
         self._found: dict[tuple[object, ...], Failure] = {}
+        self._later: dict[tuple[object, ...], Failure] = {}
+        self._times: dict[tuple[object, ...], int] = {}
+        self._steps: deque[int] = deque(maxlen=SURVIVED)
         self._prose: dict[str, Failure] = {}
         self._seen: dict[str, int] = {}
         self._repeated: dict[bytes, int] = {}
@@ -113,6 +130,9 @@ class Failures:
         rank = rank_of_file(name)
         for line in lines:
             self._order += 1
+            if not line.marked and _is_step(line.text):
+                self._steps.append(self._order)
+                continue
             marked = line.marked or ("│ " in line.text[:40] and ("│ /" in line.text[:40] or ".py:" in line.text))
             if self._order > self._until and (not marked or self._is_repeated(line.text)):
                 continue
@@ -121,11 +141,35 @@ class Failures:
         for by, open_ in self._writers.items():
             self._without_end(name, by, open_)
         self._writers.clear()
+        self._mark_survived(name)
+
+    def full(self) -> bool:
+        """Whether only the last failures of a log are kept."""
+        return len(self._found) >= MOST_KINDS
+
+    def _mark_survived(self, name: str) -> None:
+        """Mark the failures of a file after which the training, or the writer, went on."""
+        before = self._steps[0] if len(self._steps) == SURVIVED else 0
+        self._steps.clear()
+        of_one: dict[int | None, dict[tuple[str, str], list[tuple[object, ...]]]] = {}
+        for kept in (self._found, self._later):
+            for key, one in kept.items():
+                if one.file == name and one.kind and one.whole and not one.aftermath:
+                    of_one.setdefault(one.rank, {}).setdefault(one.alike[:2], []).append(key)
+                    often = self._times.get(key, 0) >= (REPEATED_BY_ANY if one.rank is None else REPEATED)
+                    kept[key] = one._replace(passed=one.order < before, repeated=often)
+                elif one.file == name and one.order < before:
+                    kept[key] = one._replace(passed=True)
+        for alike in of_one.values():
+            for key in chain.from_iterable([*alike.values()][:-1]) if len(alike) > OF_ONE else ():
+                kept = self._found if key in self._found else self._later
+                kept[key] = kept[key]._replace(repeated=True)
 
     @property
     def found(self) -> tuple[Failure, ...]:
         """The failures in log order; if there are none, lines that may report one in other words."""
-        return tuple(sorted((self._found or self._prose).values(), key=lambda one: one.order))
+        found = (*self._found.values(), *self._later.values()) or tuple(self._prose.values())
+        return tuple(sorted(found, key=lambda one: one.order))
 
     def _take(self, name: str, line: Line, written: Written) -> None:
         if "^" in written.text:
@@ -251,7 +295,7 @@ class Failures:
         text = f"{kind}: {message}" if kind else message
         # the line of source is searched only if the exception has no message
         signature = signed(text) or (signed(frames[-1].source) if frames and not (kind and message) else None)
-        after = follows(kind, message, frames[-1].function if frames else "", (frame.file for frame in frames))
+        after = follows(kind, message, tuple(frame.function for frame in frames), (frame.file for frame in frames))
         return Failure(
             kind, message, frames, rank, written.time, name, line.number, text, self._order, after, signature
         )
@@ -277,17 +321,31 @@ class Failures:
 
     def _keep(self, one: Failure) -> None:
         key = (one.file, one.rank, *one.alike)
-        if key not in self._found and len(self._found) < MOST_KINDS:
+        if key in self._found or key in self._later:
+            self._times[key] = self._times.get(key, 1) + 1
+        elif not self.full():
             self._found[key] = one
+        else:
+            self._later[key] = one
+            if len(self._later) > MOST_LATER:
+                oldest = next(iter(self._later))
+                self._times.pop(oldest, None)
+                del self._later[oldest]
 
     def _again(self, one: Failure, message: str, frames: tuple[Frame, ...] = ()) -> None:
         """Add the remaining lines of the message, or the place where it was raised, to a failure."""
         key = (one.file, one.rank, *one.alike)
-        if (kept := self._found.pop(key, None)) is not None:
+        found = self._found if key in self._found else self._later
+        if (kept := found.pop(key, None)) is not None:
             waits = kept.aftermath or WAITS.search(message) is not None
             longer = kept._replace(message=message, aftermath=waits, frames=kept.frames or frames)
             longer = longer._replace(signature=_stronger(longer.signature, message.replace("\n", " ")))
-            self._found[(one.file, one.rank, *longer.alike)] = longer
+            found[(one.file, one.rank, *longer.alike)] = longer
+
+
+def _is_step(text: str) -> bool:
+    """Whether a line reports a step of the training."""
+    return any(word in text for word in PROGRESS) or ("tep" in text and STEPS.search(text) is not None)
 
 
 def _only_informs(text: str, signature: Signature) -> bool:

@@ -54,7 +54,7 @@ def read_logs(names: Sequence[str], said: Sequence[str] = ()) -> tuple[Failure, 
     failures = Failures()
     for name in names:
         with log(name) as file:
-            failures.read("<stdin>" if name == STDIN else name, lines_of_interest(file))
+            failures.read("<stdin>" if name == STDIN else name, lines_of_interest(file, failures.full))
     if said:
         failures.read("scheduler", lines_of_interest(cast(Reads, io.BytesIO("\n".join(said).encode()))))
     return failures.found

@@ -24,7 +24,10 @@ PARTS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("host", re.compile(r"^\s*([A-Za-z_][\w.-]*/\d+) (?=\[)")),
     (
         "actor",
-        re.compile(r"^\s*\(([A-Za-z_][\w.:]*(?:\[[^\]]*\])? pid=\d+(?:, ip=[\w.:]+)?)\)(?: \[repeated[^\]]*\])? ?"),
+        re.compile(
+            r"^\s*\(([A-Za-z_][\w.:]*(?:\[[^\]]*\]|\([\w.:-]*\))? pid=\d+(?:, ip=[\w.:]+|, )?)\)"
+            r"(?: \[repeated[^\]]*\])? ?"
+        ),
     ),
     ("actor", re.compile(r"^\s*\((\w+,? rank=\d+,? pid=\d+(?:, ip=[\w.:]+)?)\) ?")),
     ("actor", re.compile(r"^\s*\((pid=\d+(?:, ip=[\w.:]+)?)\) ?")),

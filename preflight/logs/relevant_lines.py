@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import takewhile
 
 from preflight.source.record import NamedTuple
 from preflight.source.type_hints import Protocol
@@ -57,9 +58,10 @@ class Line(NamedTuple):
 Span = tuple[int, int]
 
 
-def lines_of_interest(file: Reads) -> Iterator[Line]:
-    """The lines near failure markers, in order. Raises OSError."""
-    reader = _Reader()
+def lines_of_interest(file: Reads, enough: Callable[[], bool] = lambda: False) -> Iterator[Line]:
+    """The lines near failure markers, in order. enough: whether only the last lines can add a failure. Raises
+    OSError."""
+    reader = _Reader(enough)
     held: deque[bytes] = deque()
     waiting = 0
     for block in whole_lines(file):
@@ -88,8 +90,9 @@ def whole_lines(file: Reads) -> Iterator[bytes]:
 class _Reader:
     """The position up to which a log was read."""
 
-    def __init__(self) -> None:
+    def __init__(self, enough: Callable[[], bool]) -> None:
         self.passed, self.spent, self.number, self.open = 0, 0, 1, False
+        self.enough = enough
 
     def end(self, blocks: Sequence[bytes]) -> Iterator[Line]:
         """The lines of the last blocks near a marker; the last of them have precedence."""
@@ -98,19 +101,20 @@ class _Reader:
             whole.append(left > 0)
             left -= sum(end - start for start, end in _near(block, _each(block), False)) if left > 0 else 0
         self.spent = min(self.spent, MOST + TRACED // 2)
-        for block, edge in zip(blocks, reversed(whole), strict=True):
-            yield from self.lines(block, edge)
+        for block, last in zip(blocks, reversed(whole), strict=True):
+            yield from self.lines(block, last)
 
-    def lines(self, block: bytes, edge: bool = False) -> Iterator[Line]:
-        """The lines of a block near a marker. edge: near any marker."""
-        edge = edge or self.passed < FIRST
-        if edge or self.spent < MOST + TRACED:
+    def lines(self, block: bytes, last: bool = False) -> Iterator[Line]:
+        """The lines of a block near a marker. last: it is one of the last blocks."""
+        edge = last or self.passed < FIRST
+        if last or (not self.enough() and (edge or self.spent < MOST + TRACED)):
             # if there are many lines with the word "error", only tracebacks among them show a failure
             markers = EVERYWHERE if self.spent < MOST else (TRACEBACK,)
             spans = _near(block, _each(block) if edge else _some(block, markers), self.open)
             self.spent += 0 if edge else sum(end - start for start, end in spans)
             self.open = bool(spans) and spans[-1][1] == len(block)
-            yield from _lines(block, spans, self.number if self.passed < COUNTED else 0)
+            lines = _lines(block, spans, self.number if self.passed < COUNTED else 0)
+            yield from lines if last else takewhile(lambda _: not self.enough(), lines)
         if self.passed < COUNTED:
             self.number += block.count(b"\n")
         self.passed += len(block)

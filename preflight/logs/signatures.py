@@ -64,7 +64,8 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     Signature(
         "shared-memory", C.ENVIRONMENT,
-        r"insufficient shared memory|unable to (?:open|mmap|write).*shared memory|/dev/shm.*No space",
+        r"insufficient shared memory|unable to (?:open|mmap|write).*shared memory|/dev/shm.*No space"
+        r"|posix_fallocate failed|creating shared memory segment|failed to extend /dev/shm",
         "the shared memory of the container is too small",
         "start the container with a larger --shm-size or --ipc=host, or use fewer data loader workers",
     ),
@@ -231,6 +232,7 @@ SIGNATURES: tuple[Signature, ...] = (
     Signature(
         "arguments-differ", C.ENVIRONMENT,
         r"TypeError: \S*\(\) (?:got an unexpected keyword|missing \d+ required|got multiple values)"
+        r"|[Uu]nexpected keyword argument '|keyword argument '?\w+'? is not recognized"
         r"|AttributeError: (?:partially initialized )?module \S+ has no attribute"
         r"|takes \d+ positional arguments? but \d+|\w\(\) takes no arguments",
         "a part of the program uses a name or arguments that another part does not have",
@@ -347,7 +349,7 @@ SIGNATURES: tuple[Signature, ...] = (
         "check the node (dmesg, nvidia-smi -q, npu-smi); if another node fails as well, the cause is the program",
     ),
     Signature(
-        "memory-of-kernel", C.PROGRAM,
+        "memory-of-kernel", C.UNKNOWN,
         r"illegal memory access|Memory access fault by GPU|misaligned address",
         "a kernel accessed memory outside its bounds",
         "CUDA_LAUNCH_BLOCKING=1 names the operator: indices and lengths that it gets, or a library that was built "
@@ -355,7 +357,7 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     *OF_DEVICES,
     Signature(
-        "inner-error", C.ENVIRONMENT,
+        "inner-error", C.UNKNOWN,
         r"\bEE9999\b",
         "CANN reports an internal error",
         "read the lines below it and in the log of the device (plog)",

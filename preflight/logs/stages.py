@@ -27,6 +27,7 @@ DIVIDE = (
     " parallelism"
 )
 LOADED = "it died while packages were loaded or processes started"
+TO_ENGINE = "it died while weights were sent to the engine that generates"
 STAGES = (
     Stage(
         Cause.UPSTREAM,
@@ -67,8 +68,8 @@ STAGES = (
     Stage(
         Cause.PROGRAM,
         r"/(?:checkpoint_engines?|weight_sync\w*|weight_update\w*)/|(?:update_weight\w*|weight_transfer\w*|refit\w*)\.py:"
-        r"|:(?:\w{1,40}_)?(?:update_weights|sync_weights|refit|weight_sync)\w*$",
-        "it died while weights were sent to the engine that generates",
+        r"|:(?:\w{1,40}_)?(?:update_weights|sync_(?:model_)?weights|refit|weight_sync)\w*$|_weight_loaders\.py",
+        TO_ENGINE,
         near=6,
     ),
     Stage(
@@ -76,7 +77,7 @@ STAGES = (
         r"checkpointing\.py|dist_checkpointing|:[\w.]{0,80}(?:load|save)_\w{0,40}(?:checkpoint|ckpt|state_dict|param)"
         r"|(?:checkpoint_(?!engine)\w{1,40}|(?<=\w)(?<!activation)_checkpoint)\.py:(?!checkpoint)"
         r"|/\w{0,40}convert\w{0,40}checkpoint\w{0,40}/"
-        r"|distributed/checkpoint/|:(?:transform_and_load_checkpoint"
+        r"|distributed/checkpoint/|:sharded_(?:state_dict|param_state)\w*$|:(?:transform_and_load_checkpoint"
         r"|(?:\w+_)?resume\w*|load_megatron_model|build_and_load_model)$|safetensors|torch/serialization\.py"
         r"|mindformers/(?:checkpoint|utils/load_checkpoint)",
         "it died while a checkpoint was loaded or saved",
@@ -92,7 +93,7 @@ STAGES = (
         r"(?:core|legacy|megatron)/(?:datasets|data)/|(?:gpt|indexed|bert|blended|t5)\w{0,40}_dataset\w{0,40}\.py"
         r"|dataloader\.py|data_samplers\.py"
         r"|blended_megatron|mindformers/dataset|:build_(?:train|tokenizer)|(?<!model_and_)tokeniz|:default_collate|:collate_fn"
-        r"|site-packages/datasets/|/(?:dataset|template)s?/\w+\.py:|data\w{0,40}/\S{0,200}:__getitem__$"
+        r"|site-packages/datasets/|/(?:dataset|template)s?/(?:\w{1,40}/)?\w+\.py:|data\w{0,40}/\S{0,200}:__getitem__$"
         r"|:[\w.]{0,80}(?:dataset|data_?loader|collat)[\w.]{0,80}$",
         "the process died while the data was being read",
     ),
@@ -116,6 +117,13 @@ STAGES = (
         r"|_try_load_\w+)$"
         r"|op_builder/\w+\.py:(?:load|jit_load|builder)$|^:\w+Builder$",
         LOADED,
+    ),
+    Stage(
+        Cause.COMMUNICATION,
+        r":_?init\w*distributed\w*$|rendezvous\w*\.py",
+        "it died while processes connected to each other",
+        kinds=r"^(?:RuntimeError|TimeoutError|OSError|ConnectionError|Dist\w+Error)$",
+        near=2,
     ),
     Stage(
         Cause.ENVIRONMENT,
@@ -171,8 +179,11 @@ READ = re.compile(
     r"(?i)data|sample|messages|image|audio|video|token|checkpoint|ckpt|state|file|path|folder|shape|weight|tensor|\brow"
 )
 """Words of messages about what is read or written, rather than about settings."""
-OPERATOR = re.compile(r"^For '(?:primitive\[)?\w+\]?', .{0,120}(?:dimension|shape)s? ")
-"""A message of an operator of MindSpore about the sizes of its inputs, which no configuration sets alone."""
+OPERATOR = re.compile(
+    r"^For '(?:primitive\[)?\w+\]?', .{0,120}(?:dimension|shape)s? |^Expected (?:input batch_size|\w+ to have) \("
+    r"|^(?:Target size|Using a target size|Expected size for first two dimensions of batch2) "
+)
+"""A message of an operator of MindSpore or torch about the sizes of its inputs, which no configuration sets alone."""
 CHECKS = re.compile(
     r"^assert (?:not )?(?:\w*args|self\.config|config|cfg)\.|^raise \w+\(.*\{(?:\w*args|self\.config|config|cfg)\."
 )

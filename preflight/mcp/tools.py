@@ -205,7 +205,7 @@ def why(folder: Folder, paths: Iterable[str], text: str | None, run: str | None,
         raise InputError("no log given: pass paths of files or folders, or text")
     for path in logs:
         with log(str(path)) as file:
-            failures.read(_shown(folder, path), lines_of_interest(file))
+            failures.read(_shown(folder, path), lines_of_interest(file, failures.full))
     if text is not None:
         failures.read(TEXT, lines_of_interest(io.BytesIO(text.encode("utf-8", "replace"))))
     found = diagnosed(failures.found)

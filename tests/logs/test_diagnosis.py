@@ -15,7 +15,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from preflight.logs.diagnosis import Diagnosis, diagnosed
-from preflight.logs.failures import Failures
+from preflight.logs.failures import MOST_KINDS, MOST_LATER, REPEATED, Failures
 from preflight.logs.prefixes import seconds, taken_apart
 from preflight.logs.relevant_lines import lines_of_interest
 from preflight.logs.signatures import GUESSES, SIGNATURES, signed
@@ -182,6 +182,58 @@ def test_deaths_of_refused_runs_lead_to_rank_exception_and_rule() -> None:
     assert told >= 0.95 * ruled
 
 
+def _noise(number: int, prefix: str = "") -> list[str]:
+    """Tracebacks of many kinds that a program survives."""
+    made = []
+    for at in range(number):
+        name = "".join(chr(97 + int(digit)) for digit in str(at))
+        made += [
+            "Traceback (most recent call last):",
+            f'  File "own.py", line 1, in retry_{name}',
+            "    g()",
+            f"ValueError: bad row {name}",
+        ]
+    return [prefix + line for line in made]
+
+
+@pytest.mark.parametrize("number", [20, MOST_KINDS - 1, MOST_KINDS, MOST_KINDS + 300])
+@pytest.mark.parametrize("prefix", ["", "[rank3]: "])
+def test_the_root_after_many_kinds_of_noise_is_found(number: int, prefix: str) -> None:
+    root = [
+        "Traceback (most recent call last):",
+        '  File "own.py", line 9, in last',
+        "    h()",
+        "RuntimeError: the root",
+    ]
+    found = why("\n".join([*_noise(number, prefix), *(prefix + line for line in root)]) + "\n")
+    assert found.root is not None
+    assert found.root.first.text == "RuntimeError: the root"
+
+
+def test_a_rank_that_repeats_an_exception_survives_it() -> None:
+    again = ["Traceback (most recent call last):", '  File "own.py", line 1, in fetch', "    g()", "OSError: try 1"]
+    root = [
+        "Traceback (most recent call last):",
+        '  File "own.py", line 9, in last',
+        "    h()",
+        "RuntimeError: the root",
+    ]
+    text = "\n".join(f"[rank3]: {line}" for line in (*again * REPEATED, *root)) + "\n"
+    found = why(text)
+    assert found.root is not None
+    assert found.root.first.text == "RuntimeError: the root"
+
+
+def test_a_log_full_of_failures_is_read_at_its_ends() -> None:
+    failures = Failures()
+    text = "\n".join([*_noise(40_000), "[rank2]: torch.OutOfMemoryError: CUDA out of memory."]) + "\n"
+    lines = list(lines_of_interest(io.BytesIO(text.encode())))
+    failures.read("run.log", lines_of_interest(io.BytesIO(text.encode()), failures.full))
+    assert len(failures.found) == MOST_KINDS + MOST_LATER
+    assert failures._order < len(lines) / 2
+    assert "torch.OutOfMemoryError" in failures.found[-1].text
+
+
 PREFIXES = {
     "[rank7]:   File": (7, "  File"),
     "[default3]:[rank11]: text": (11, "text"),
@@ -201,6 +253,7 @@ PREFIXES = {
     '2026-10-18T01:36:06Z {pod="a-0", ns="b"} [rank2]: ValueError: x': (2, "ValueError: x"),
     "[pod/a-0/main] 2026-10-18T01:36:06Z [rank1]: ValueError: x": (1, "ValueError: x"),
     "12: (WorkerDict pid=9) ValueError: x": (None, "ValueError: x"),
+    "(OwnWorker(actor_infer-0) pid=12266, ) ValueError: x": (None, "ValueError: x"),
     "[1,3]<stderr>:ValueError: x": (3, "ValueError: x"),
     '{"log":"[rank3]: ValueError: x\\n","stream":"stderr","time":"2026-10-18T01:36:06.29Z"}': (3, "ValueError: x"),
     '{"log":"half of a line': (None, '{"log":"half of a line'),

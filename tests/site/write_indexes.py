@@ -57,6 +57,7 @@ def drawn(case: dict[str, Any], megatron: Any) -> None:
 
     evaluated = (case["iters"] // case["eval_interval"] + 1) * case["eval_iters"] * case["gbs"]
     samples = (case["iters"] * case["gbs"], evaluated, case["eval_iters"] * case["gbs"])
+    surplus = "mid_level_dataset_surplus"
     try:
         config = data.GPTDatasetConfig(
             random_seed=1234,
@@ -67,7 +68,7 @@ def drawn(case: dict[str, Any], megatron: Any) -> None:
             reset_position_ids=False,
             reset_attention_mask=False,
             eod_mask_loss=False,
-            mid_level_dataset_surplus=0.005,
+            **({surplus: 0.005} if hasattr(data.GPTDatasetConfig, surplus) else {}),
         )
         data.BlendedMegatronDatasetBuilder(Recorded, samples, lambda: True, config).build()
     except Exception as error:
