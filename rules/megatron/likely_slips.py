@@ -384,7 +384,7 @@ MEGATRON.add(
             any_of(a.moe_aux_loss_coeff >= 1, a.moe_z_loss_coeff >= 1),
         ),
         message=(
-            "the losses of the router outweigh that of the text: --moe-aux-loss-coeff {moe_aux_loss_coeff}, "
+            "the router's losses outweigh the loss of the language model: --moe-aux-loss-coeff {moe_aux_loss_coeff}, "
             "--moe-z-loss-coeff {moe_z_loss_coeff}"
         ),
         why=(
