@@ -41,8 +41,8 @@ MEGATRON.add(
             a.adam_beta1 < 1,
         ),
         message=(
-            "--adam-beta1 {adam_beta1} is above --adam-beta2 {adam_beta2}: the average of the gradients is longer "
-            "than that of their squares"
+            "--adam-beta1 {adam_beta1} is above --adam-beta2 {adam_beta2}: gradients are averaged over more "
+            "steps than their squares"
         ),
         why=(
             "the error bound of Adam requires the opposite, and every published recipe follows it; the two may be "
