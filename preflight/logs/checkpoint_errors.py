@@ -77,9 +77,9 @@ OF_CHECKPOINTS: tuple[Signature, ...] = (
         r"Unexpected key|not found in param_group|is not in ckpt|Missing key in checkpoint|KeyError: MetadataIndex\("
         r"|Invalid access pattern|ShardedObjects? (?:is|are) missing"
         r"|is in the state_dict but|[Dd]ifferent dict keys encountered in `apply_factory_merges`",
-        "the checkpoint and the program have other keys",
+        "the checkpoint and the program have different keys",
         "a checkpoint of another model or release, or a state that is saved in one form and loaded in another: "
-        "`preflight check --site` compares the sizes of the model",
+        "`preflight check --site` compares the keys of the model",
     ),
     Signature(
         "checkpoint-read", C.CHECKPOINT,
