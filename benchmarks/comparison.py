@@ -1,6 +1,7 @@
 """Runs other checkers on the same files, and writes docs/comparison.md.
 
-python benchmarks/comparison.py        needs yamllint, check-jsonschema and shellcheck on the path
+python benchmarks/comparison.py        needs yamllint, check-jsonschema, shellcheck and traincheck (of
+                                       the package traincheck-lint) on the path
 
 The files are the cases of tests/rules in which a rule of preflight reports an error that stops the run.
 """
@@ -83,6 +84,12 @@ def bash(files: list[Path]) -> int:
     return sum(subprocess.run(["bash", "-n", str(file)], capture_output=True).returncode != 0 for file in files)
 
 
+def traincheck(files: list[Path]) -> int:
+    """Files in which traincheck-lint reports a violation; what it only wants verified on the machine does not count."""
+    words = ["traincheck", "check"]
+    return sum(subprocess.run([*words, str(file)], capture_output=True).returncode == 1 for file in files)
+
+
 def table() -> str:
     """The rows of the page."""
     with tempfile.TemporaryDirectory() as name:
@@ -100,6 +107,11 @@ def table() -> str:
             ),
             ("shellcheck, errors", "–", f"{len(errors)} of {len(scripts)}"),
             ("shellcheck, every level", "–", f"{len(all_)} of {len(scripts)}, {sum(all_.values())} reports"),
+            (
+                "traincheck-lint, violations",
+                f"{traincheck(configs)} of {len(configs)}",
+                f"{traincheck(scripts)} of {len(scripts)}",
+            ),
             ("bash -n", "–", f"{bash(scripts)} of {len(scripts)}"),
         ]
     head = "| tool | YAML files | scripts |\n|---|---|---|\n"

@@ -315,7 +315,7 @@ def script_ends_before_launch(job: Job) -> Iterator[Finding]:
         torchrun pretrain_gpt.py --num-layers $LAYERS
 
     ## Fix safety
-    Unsafe: the launch then starts.
+    Unsafe: the script starts the launch, which it did not reach before.
 
     ## References
     GNU Bash Reference Manual, sections 3.2.5.2, Conditional Constructs, and 3.6.6, Here Documents

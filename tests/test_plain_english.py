@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from house import each, nodes
+from templates import templates
 
 from preflight.plugins.manager import load
 from preflight.report.rule_pages import documented, examples, rule_text
@@ -50,6 +51,8 @@ UNNATURAL = re.compile(
 """Unnatural words and phrases."""
 ALLOWED = re.compile(r"\{[^{}]*\}|``?[^`]*``?|\b(?:as|if) you say\b|\btell\w* apart\b|\bmindformers beside\b")
 """Placeholders, code, and phrases with such a word that read well anyway."""
+NO_COMMA = re.compile(r"with(?:out)? [^,:]+ [^,:]+ [^,:]+: ")
+"""A message whose introduction runs into its sentence: "without blanks this test holds: …"."""
 RIDDLE = re.compile(r"(?:^|\"\"\")(?:Of (?:a|an|the|all|one|each|every|values|that|this)\b|So many\b|How many times\b)")
 """The start of a docstring or comment that lacks its subject: "Of one file: the largest parser has 300,000."."""
 INTERNAL = re.compile(r"tests/|`tests/|test_\w+")
@@ -93,6 +96,10 @@ def test_messages_titles_and_help(path: Path) -> None:
 def test_docstrings_and_comments(path: Path) -> None:
     found = [f"{line}: {match[0]!r} in {text!r}" for line, text in documentation(path) if (match := unnatural(text))]
     assert not found, "\n".join(found)
+
+
+def test_a_comma_ends_an_introduction() -> None:
+    assert [text for text in templates() if NO_COMMA.match(text)] == []
 
 
 def test_a_docstring_and_a_comment_are_read(tmp_path: Path) -> None:

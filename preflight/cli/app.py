@@ -154,11 +154,22 @@ def headings_of(function: Callable[..., Any]) -> dict[str, str]:
     return {name: HEADINGS[group.__name__] for group in groups if group.__name__ in HEADINGS for name in group._fields}
 
 
+LONGEST_SENTENCE = 200
+"""Characters of a command's first sentence in the list of commands."""
+
+
 class Commands(TyperGroup):
     """The commands by name; each is a module of this package, with a function of the same name."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Each command with its first sentence, which click would cut to one line."""
+        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        rows = [(name, command.get_short_help_str(limit=LONGEST_SENTENCE)) for name, command in commands if command]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:

@@ -15,7 +15,14 @@ from preflight.cli.exit_handling import say
 from preflight.cli.options import Lang
 from preflight.lint.rule import Checkable
 from preflight.lint.suppression import former
-from preflight.report.rule_pages import documented, levels, named, rule_page, section_url, severities
+from preflight.report.rule_pages import (
+    documented,
+    named,
+    rule_page,
+    section_url,
+    severities,
+    translated_severities,
+)
 from preflight.source.finding import Message
 from preflight.source.source_file import InputError
 from preflight.source.translation import local, spoken
@@ -66,6 +73,5 @@ def _page(rule: Checkable) -> str:
     pages: Mapping[str, str] = schemas.read(TRANSLATED)
     if rule.id in pages:
         return pages[rule.id]
-    chinese = "或".join("、".join(local(str(level)) for level in levels(rule)).rsplit("、", 1))
-    page = rule_page(rule).replace(f"*{severities(rule)} ·", f"*{chinese} ·", 1)
+    page = rule_page(rule).replace(f"*{severities(rule)} ·", f"*{translated_severities(rule)} ·", 1)
     return re.sub(r"^## (.+)$", lambda heading: f"## {HEADINGS.get(heading[1], heading[1])}", page, flags=re.MULTILINE)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from textwrap import wrap
 from typing import Annotated
 
 import typer
@@ -14,15 +13,27 @@ from preflight.checking.request_validation import verify_facts
 from preflight.cli import completion
 from preflight.cli.app import OK
 from preflight.cli.exit_handling import say
+from preflight.cli.options import Lang
 from preflight.lint.rule import Checkable
 from preflight.lint.suppression import former
 from preflight.lint.upstream_evidence import evidence
 from preflight.report.rule_coverage import coverage
-from preflight.report.rule_pages import GENERATED, documented, finds, levels, pages, severities
+from preflight.report.rule_pages import (
+    GENERATED,
+    documented,
+    finds,
+    levels,
+    pages,
+    severities,
+    translated_severities,
+)
 from preflight.run.project_settings import SEVERITIES, Facts
 from preflight.run.request import Target
+from preflight.source.finding import Message
+from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.source_file import InputError
 from preflight.source.spelling import did_you_mean
+from preflight.source.translation import columns, local, padded
 from preflight.source.writing import told, write_file
 
 Framework = Annotated[
@@ -90,6 +101,7 @@ def rules(
     missing: Missing = False,
     as_json: AsJson = False,
     write_docs: WriteDocs = None,
+    lang: Lang = None,
 ) -> int:
     """List the rules, or write their pages.
 
@@ -134,20 +146,37 @@ def _chosen(
         for rule in known
         if framework is None or not rule.frameworks or framework in rule.frameworks
         if severity is None or severity in levels(rule)
-        if all(word in f"{rule.id} {' '.join(former(rule.id))} {rule.summary} {finds(rule)}".lower() for word in wanted)
+        if all(word in _searched(rule) for word in wanted)
     ]
+
+
+def _searched(rule: Checkable) -> str:
+    """The text of a rule in which words are searched."""
+    shown = finds(rule)
+    return f"{rule.id} {' '.join(former(rule.id))} {rule.summary} {shown} {local(shown)}".lower()
 
 
 def _lines(found: Sequence[Checkable]) -> Iterator[str]:
     """A line for each rule, with an example of its message, on the next line if it exceeds WIDTH columns."""
     width = min(max((len(rule.id) for rule in found), default=0), LONG_ID)
     for rule in found:
-        head, found_by_it = f"{rule.id:<{width}}  {severities(rule):<7}", finds(rule)
-        if len(head) + 2 + len(found_by_it) <= WIDTH:
+        head, found_by_it = f"{rule.id:<{width}}  {padded(translated_severities(rule), 7)}", local(finds(rule))
+        if columns(head) + 2 + columns(found_by_it) <= WIDTH:
             yield f"{head}  {found_by_it}\n"
         else:
-            wrapped = wrap(found_by_it, WIDTH, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False)
-            yield "".join(f"{line.rstrip()}\n" for line in (head, *wrapped))
+            yield f"{head.rstrip()}\n"
+            yield from (f"    {line.rstrip()}\n" for line in _wrapped(found_by_it, WIDTH - 4))
+
+
+def _wrapped(text: str, width: int) -> Iterator[str]:
+    """The lines of a text of a number of columns, broken after blanks and between Chinese characters."""
+    line = ""
+    for word in _WORDS.findall(text):
+        if line and columns(line + word.rstrip()) > width:
+            yield line
+            line = ""
+        line += word
+    yield line
 
 
 def _counts(found: Sequence[Checkable]) -> str:
@@ -160,17 +189,18 @@ def _counts(found: Sequence[Checkable]) -> str:
         for name in names
     ]
     width = max(len(name) for name in names)
-    heads = [f"{level}s" for level in LEVELS]
-    lines = [f"{'framework':<{width}}  {'  '.join(f'{head:>8}' for head in heads)}"]
-    lines += [f"{name:<{width}}  {'  '.join(f'{number:>8}' for number in numbers)}" for name, numbers in rows]
-    lines += [
-        "",
-        f"{len(found)} rules. `preflight rules WORD` searches them, `--framework NAME` and `--severity LEVEL`",
-    ]
-    lines += ["filter them, `--all` lists all, `preflight explain RULE` prints the page of one."]
+    heads = [padded(local(f"{level}s"), 8, right=True) for level in LEVELS]
+    lines = [f"{padded(local('framework'), width)}  {'  '.join(heads)}"]
+    lines += [f"{padded(local(name), width)}  {'  '.join(f'{n:>8}' for n in numbers)}" for name, numbers in rows]
+    lines += ["", local(Message(_HOW_TO_LIST, number=len(found)))]
     return "".join(f"{line}\n" for line in lines)
 
 
+_WORDS = lazy_pattern(r"[!-~]+ ?|.")
+_HOW_TO_LIST = (
+    "{number} rules. `preflight rules WORD` searches them, `--framework NAME` and `--severity LEVEL`\n"
+    "filter them, `--all` lists all, `preflight explain RULE` prints the page of one."
+)
 LEVELS = tuple(reversed(SEVERITIES))
 EVERY = "every framework"
 

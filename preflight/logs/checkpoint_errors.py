@@ -71,7 +71,7 @@ OF_CHECKPOINTS: tuple[Signature, ...] = (
         r"|load_param_into_net|net_param.*shape",
         "the checkpoint and the model do not match",
         "the sizes of the model must be those that the checkpoint was written with: `preflight check --site` compares "
-        "them, and `preflight show` prints the config's",
+        "them, and `preflight show` prints those of the config",
     ),
     Signature(
         "checkpoint-keys", C.CHECKPOINT,
@@ -79,9 +79,9 @@ OF_CHECKPOINTS: tuple[Signature, ...] = (
         r"|not found in param_group|is not in ckpt|Missing key in checkpoint|KeyError: MetadataIndex\("
         r"|Invalid access pattern|ShardedObjects? (?:is|are) missing"
         r"|is in the state_dict but|[Dd]ifferent dict keys encountered in `apply_factory_merges`",
-        "the checkpoint and the program have other keys",
+        "the checkpoint and the program have different keys",
         "a checkpoint of another model or release, or a state that is saved in one form and loaded in another: "
-        "`preflight check --site` compares the model's",
+        "`preflight check --site` compares the keys of the model",
     ),
     Signature(
         "checkpoint-read", C.CHECKPOINT,
@@ -89,7 +89,7 @@ OF_CHECKPOINTS: tuple[Signature, ...] = (
         r"|checkpoint = dist_checkpointing\.load|validate_sharding_integrity|torch\.load.*failed",
         "it died while a checkpoint was loaded or saved",
         "the sizes of the model must be those that the checkpoint was written with: `preflight check --site` compares "
-        "them, and `preflight show` prints the config's",
+        "them, and `preflight show` prints those of the config",
         weak=True,
     ),
     Signature(

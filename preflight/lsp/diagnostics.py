@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from lsprotocol import types
 
@@ -17,6 +17,9 @@ from preflight.lsp.positions import exactly, position_of, range_of, uri_of
 from preflight.source.finding import Finding, Fix, Safety, Severity
 from preflight.source.source_file import Splice
 from preflight.source.translation import local
+
+SOURCE = "preflight"
+"""The name under which an editor lists the diagnostics."""
 
 SEVERITIES = {
     Severity.ERROR: types.DiagnosticSeverity.Error,
@@ -75,7 +78,7 @@ def diagnostic(finding: Finding, buffer: Buffer) -> types.Diagnostic:
         severity=SEVERITIES[finding.severity or Severity.NOTE],
         code=finding.rule,
         code_description=types.CodeDescription(page) if (page := address(finding.rule or "")) else None,
-        source="preflight",
+        source=SOURCE,
         related_information=related or None,
     )
 
@@ -92,7 +95,7 @@ def _unreadable(report: Report, buffer: Buffer) -> list[types.Diagnostic]:
         at = position_of(source, start)
         place = types.Range(at, types.Position(at.line, at.character + 1))
         severity = types.DiagnosticSeverity.Error
-        found.append(types.Diagnostic(range=place, message=local(error.message), severity=severity, source="preflight"))
+        found.append(types.Diagnostic(range=place, message=local(error.message), severity=severity, source=SOURCE))
     return found
 
 
@@ -103,9 +106,10 @@ SUPPRESS, EXPLAIN = "preflight.suppress", "preflight.explain"
 """Server commands behind actions."""
 
 
-def actions(buffer: Buffer, uri: str, at: types.Range, only: Iterable[str] | None) -> list[types.CodeAction]:
-    """The actions for a range: each fix of the findings there, and the safe fixes of the whole file. only: the kinds of
-    action that the editor requests; None for all.
+def actions(buffer: Buffer, uri: str, at: Sequence[types.Range], only: Iterable[str] | None) -> list[types.CodeAction]:
+    """The actions for ranges: each fix of the findings there, and the safe fixes of the whole file. at: the range of
+    the cursor, and those of the diagnostics that the editor names: it may name those of the whole line. only: the
+    kinds of action that the editor requests; None for all.
     """
     wanted = None if only is None else tuple(only)
     found: list[types.CodeAction] = []
@@ -113,7 +117,7 @@ def actions(buffer: Buffer, uri: str, at: types.Range, only: Iterable[str] | Non
         here = [
             finding
             for finding in buffer.report.findings
-            if finding.path == buffer.source.name and _meet(range_of(finding.span), at)
+            if finding.path == buffer.source.name and any(_meet(range_of(finding.span), one) for one in at)
         ]
         for finding in proven_offers(buffer.workspace, buffer.report, here):
             found += _ways(finding, buffer)

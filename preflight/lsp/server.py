@@ -13,7 +13,7 @@ import preflight
 from preflight.lsp.buffers import Buffer, Buffers
 from preflight.lsp.completion import completions
 from preflight.lsp.configuration import ask, speak, watch
-from preflight.lsp.diagnostics import ALL, EXPLAIN, SUPPRESS, actions, diagnostics
+from preflight.lsp.diagnostics import ALL, EXPLAIN, SOURCE, SUPPRESS, actions, diagnostics
 from preflight.lsp.hover_and_links import COMMAND, address, definition, hover, lenses, links, memory_by_stage, section
 from preflight.lsp.positions import offset_of
 from preflight.lsp.suppression_edit import suppression
@@ -187,7 +187,8 @@ def _acting(server: LanguageServer, typing: Typing) -> None:
     def acted(params: types.CodeActionParams) -> list[types.CodeAction]:
         uri = params.text_document.uri
         buffer = typing.buffer(uri)
-        return actions(buffer, uri, params.range, params.context.only) if buffer else []
+        shown = [one.range for one in params.context.diagnostics if one.source == SOURCE]
+        return actions(buffer, uri, [params.range, *shown], params.context.only) if buffer else []
 
     @server.feature(types.TEXT_DOCUMENT_COMPLETION, types.CompletionOptions(trigger_characters=["-", ":", " "]))
     def completed(params: types.CompletionParams) -> types.CompletionList | None:

@@ -7,7 +7,7 @@ from preflight.lint.uncertain_facts import strange
 from preflight.report.terminal_style import plain
 from preflight.run.request import Target, described_around
 from preflight.source.finding import Message
-from preflight.source.translation import local
+from preflight.source.translation import in_brackets, local
 from preflight.source.type_hints import Any
 
 FEW = 3
@@ -75,12 +75,12 @@ def read_as(job: Job) -> str:
     if job.asked is not None:
         return local(_not_described(job, job.asked))
     if certainty.lying:
-        return plain(f"{local(job.named)} ({local(certainty.evidence)})")
+        return plain(in_brackets(local(job.named), local(certainty.evidence)))
     if certainty.named:
         template = "{named}, which is not described, read as {target}"
         message = Message(template, named=certainty.named, target=str(job.target))
         why = certainty.evidence or certainty.older
-        return plain(f"{local(message)} ({local(why)})" if why else local(message))
+        return plain(in_brackets(local(message), local(why)) if why else local(message))
     if certainty.like:
         template = "{target} for an unspecified release, most similar to {like}"
         if certainty.like == "none":

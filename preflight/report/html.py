@@ -51,6 +51,8 @@ _GROUP = {
 }
 MOST_PICTURES = 30
 """Runs whose memory is drawn, those nearest to the limit of their device first; the others have one line."""
+FEW = 3
+"""Runs whose overviews come before the findings; those of more runs follow them, folded."""
 RULE_TEXT = 3000
 """Characters of a rule's page that are shown."""
 LAYOUT = ("world", "data", "tensor", "pipeline", "virtual", "context", "expert", "expert_tensor", "sequence_parallel")
@@ -103,7 +105,9 @@ def render(report: Report, look: Look = Look()) -> str:
         runs=runs,
         verdict=_title(report, counts),
         date=_date(),
-        overviews=[_overview(job) for job in report.jobs[:MOST_PICTURES]],
+        overviews=[_overview(job) for job in _rejected_first(report)[:MOST_PICTURES]],
+        unshown=max(0, len(report.jobs) - MOST_PICTURES),
+        few=FEW,
         why=_why,
         groups=GROUPS,
         group=group_of,
@@ -138,6 +142,12 @@ def _date() -> str:
     stated = os.environ.get("SOURCE_DATE_EPOCH", "")
     moment = datetime.fromtimestamp(int(stated), timezone.utc) if stated.isdecimal() else datetime.now(timezone.utc)
     return moment.date().isoformat()
+
+
+def _rejected_first(report: Report) -> list[Job]:
+    """The runs, those of files with errors first."""
+    rejected = {finding.path for finding in report.findings if finding.severity is Severity.ERROR}
+    return sorted(report.jobs, key=lambda job: job.documents[0].source.name not in rejected)
 
 
 def _overview(job: Job) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from preflight.source.finding import Message, Severity
 from preflight.source.record import NamedTuple
 from preflight.source.source_file import InputError
 from preflight.source.spelling import did_you_mean, nearest
+from preflight.source.translation import local, spoken
 from preflight.source.type_hints import Any
 
 RULES = "preflight.rules"
@@ -169,6 +170,13 @@ def levels(rule: Checkable) -> list[Severity]:
 def severities(rule: Checkable) -> str:
     """The severities of a rule's findings in words: "error, warning or note"."""
     return " or ".join(", ".join(map(str, levels(rule))).rsplit(", ", 1))
+
+
+def translated_severities(rule: Checkable) -> str:
+    """The severities of a rule's findings in the language of this call."""
+    if spoken().language != "zh":
+        return severities(rule)
+    return "或".join("、".join(local(str(level)) for level in levels(rule)).rsplit("、", 1))
 
 
 def rule_page(rule: Checkable) -> str:

@@ -12,7 +12,7 @@ from preflight.report.framework_release import fits, heading, is_known, read_as
 from preflight.report.terminal_style import COLORS, Look, counted, excerpt, plain
 from preflight.report.text_summary import Entry, Told, skipped_checks, texts
 from preflight.source.finding import Finding, Fix, Safety, Severity
-from preflight.source.translation import joined, local
+from preflight.source.translation import in_brackets, introduced, joined, local
 
 UNKNOWN = "a value is unknown"
 _HOW = {Safety.SAFE: "preflight fix", Safety.UNSAFE: "preflight fix --unsafe", Safety.SHOW: "by hand"}
@@ -148,7 +148,7 @@ def _outcome(found: str, known: int) -> str:
     if not known:
         return local(f"Found {found}" if found else "No problems found")
     new = local(f"Found {found}" if found else "No new findings")
-    return f"{new} ({local(f'{known} known hidden')})"
+    return in_brackets(new, local(f"{known} known hidden"))
 
 
 def _fits(job: Job) -> str:
@@ -161,7 +161,7 @@ def _not_known(told: Told) -> str:
     runs = counted(told.bounded, "run")
     text = local("The release is unknown" if told.bounded >= len(told.targets) else f"The release of {runs} is unknown")
     fits = set(told.fits)
-    return f"{text}: {fits.pop()}" if len(fits) == 1 and "" not in fits else text
+    return introduced(text, fits.pop()) if len(fits) == 1 and "" not in fits else text
 
 
 def _details(report: Report) -> Iterator[str]:

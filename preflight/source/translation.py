@@ -122,6 +122,16 @@ def joined(texts: Sequence[str], word: str = "and") -> str:
     return f"{', '.join(texts[:-1])} {word} {texts[-1]}"
 
 
+def introduced(head: str, rest: str) -> str:
+    """Two translated texts joined by a colon, which is wide in Chinese."""
+    return f"{head}: {rest}" if _Now.catalogue is None else f"{head}：{rest}"
+
+
+def in_brackets(text: str, more: str) -> str:
+    """A translated text followed by another one in brackets, which are wide in Chinese."""
+    return f"{text} ({more})" if _Now.catalogue is None else f"{text}（{more}）"
+
+
 def padded(text: str, width: int, right: bool = False) -> str:
     """A text padded with blanks on the right or left to a number of terminal columns; a Chinese character takes two."""
     blanks = " " * (width - columns(text))

@@ -173,7 +173,7 @@ MINDSPEED_RL.add(
         "two-response-lengths",
         all_of(a.overlong_buffer_enable, a.rollout_max_tokens != a.sampling_max_tokens),
         message=(
-            "with overlong_buffer_enable rollout_max_tokens {rollout_max_tokens} must be max_tokens "
+            "with overlong_buffer_enable, rollout_max_tokens {rollout_max_tokens} must be max_tokens "
             "{sampling_max_tokens}"
         ),
         upstream=f"{VALIDATE}:396",

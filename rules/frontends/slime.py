@@ -254,7 +254,7 @@ SLIME.add(
     refuse(
         "teacher-of-sglang",
         all_of(a.use_opd, a.opd_type == "sglang", a.opd_teacher_load.is_set),
-        message="with --opd-type sglang the teacher is a server: --opd-teacher-load is refused",
+        message="with --opd-type sglang, the teacher is a server: --opd-teacher-load is refused",
         upstream=f"{OPTIONS}:1750",
         at=(a.opd_teacher_load, a.opd_type),
         fixes=(drop(a.opd_teacher_load, safety=Safety.SAFE),),

@@ -46,7 +46,7 @@ MEGATRON.add(
     refuse(
         "legacy-checkpoint-without-gloo",
         all_of(a.use_gloo_process_groups.written == False, a.use_distributed_optimizer, ~a.use_dist_ckpt),
-        message="without Gloo groups the distributed optimizer cannot be saved with --ckpt-format torch",
+        message="without Gloo groups, the distributed optimizer cannot be saved with --ckpt-format torch",
         at=(FORMAT, a.use_gloo_process_groups),
         fixes=(put(FORMAT, "torch_dist"),),
     ),
@@ -65,7 +65,7 @@ MEGATRON.add(
     refuse(
         "gloo-disabled-with-legacy-checkpoint",
         all_of(a.enable_gloo_process_groups.written == False, a.use_distributed_optimizer, ~a.use_dist_ckpt),
-        message="without Gloo groups the distributed optimizer cannot be saved with --ckpt-format torch",
+        message="without Gloo groups, the distributed optimizer cannot be saved with --ckpt-format torch",
         at=(FORMAT, a.enable_gloo_process_groups),
         fixes=(put(FORMAT, "torch_dist"),),
     ),

@@ -24,7 +24,7 @@ MEGATRON.add(
         "layers-lost-without-pipeline",
         all_of(BY_ENDS, PIPELINE == 1, FIRST.is_set, LAST.is_set, LAYERS != FIRST + LAST),
         message=(
-            "without a pipeline first and last stage are one: the model is built with "
+            "without a pipeline, one stage is both the first and the last: the model is built with "
             "{decoder_last_pipeline_num_layers} layers, not {num_layers}"
         ),
         why=(

@@ -41,8 +41,8 @@ MEGATRON.add(
             a.adam_beta1 < 1,
         ),
         message=(
-            "--adam-beta1 {adam_beta1} is above --adam-beta2 {adam_beta2}: the average of the gradients is longer "
-            "than that of their squares"
+            "--adam-beta1 {adam_beta1} is above --adam-beta2 {adam_beta2}: gradients are averaged over more "
+            "steps than their squares"
         ),
         why=(
             "the error bound of Adam requires the opposite, and every published recipe follows it; the two may be "
@@ -384,7 +384,7 @@ MEGATRON.add(
             any_of(a.moe_aux_loss_coeff >= 1, a.moe_z_loss_coeff >= 1),
         ),
         message=(
-            "the losses of the router outweigh that of the text: --moe-aux-loss-coeff {moe_aux_loss_coeff}, "
+            "the router's losses outweigh the loss of the language model: --moe-aux-loss-coeff {moe_aux_loss_coeff}, "
             "--moe-z-loss-coeff {moe_z_loss_coeff}"
         ),
         why=(

@@ -23,7 +23,7 @@ MEGATRON.add(
             ~a.step_batch_size_schedule.given,
             a.train_iters.given,
         ),
-        message="without --global-batch-size a step is one micro-batch per data-parallel rank: "
+        message="without --global-batch-size, a step is one micro-batch per data-parallel rank: "
         "only one of {pipeline_model_parallel_size} pipeline stages works at a time",
         why=(
             "the global batch is then micro batch x data parallel; the pipeline is never filled, and the step is far "

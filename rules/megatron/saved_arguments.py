@@ -86,7 +86,7 @@ def same(now: object, before: object) -> bool:
 
 
 def alike(now: object, before: object) -> bool:
-    """Whether two values mean the same, as None, false and 0 do."""
+    """Whether two values mean the same thing, as None, false and 0 do."""
     return same(now, before) or (not now and not before) or str(now).lower() == str(before).lower()
 
 

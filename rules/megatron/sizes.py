@@ -13,7 +13,7 @@ WIDTHS = a.num_attention_heads * 64
 HIDDEN_IS_ODD = all_of(
     a.hidden_size.given, a.hidden_size % 64 != 0, a.num_attention_heads % 4 == 0, a.num_attention_heads > 0
 )
-"""Hidden sizes are multiples of 64, and numbers of heads are multiples of 4: the one that is not contains the typo."""
+"""Hidden sizes are multiples of 64, and numbers of heads are multiples of 4: a number that breaks this pattern is the typo."""
 OWN_WIDTH = all_of(
     *(a.hidden_size % 256 == 0, any_of(a.hidden_size % 3 == 0, a.hidden_size % 5 == 0)),
     *(a.num_attention_heads % 8 == 0, WIDTH > 90, WIDTH <= 256),

@@ -57,7 +57,7 @@ MINDFORMERS.add(
         "expert-load-dispatcher",
         all_of(mcore, training, a["mcore.num_moe_experts"].is_set, watched, dispatcher != "alltoall"),
         message=(
-            "the load of experts is counted with moe_token_dispatcher_type alltoall only, not "
+            "expert load is counted only with moe_token_dispatcher_type alltoall, not with "
             "{mcore.moe_token_dispatcher_type}"
         ),
         why="the expert layer cannot be built",

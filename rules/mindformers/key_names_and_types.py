@@ -1,4 +1,4 @@
-"""Keys with two names, values of a wrong type, and mappings that are nested too deep."""
+"""Keys with two names, values of the wrong type, and mappings that are nested too deep."""
 
 from collections.abc import Callable, Iterator
 

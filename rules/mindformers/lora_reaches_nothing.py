@@ -100,7 +100,7 @@ def _unmatched(job: Job, targets: Value, arch: str) -> Iterator[Finding]:
     template = (
         "target_modules {value} matches no layer of {arch}: no adapter is created, and nothing is trained"
         if every
-        else "target_modules matches no layer of {arch} by {value}: no adapter is created there"
+        else "in target_modules, {value} matches no layer of {arch}: no adapter is created for it"
     )
     message = Message(template, value=targets.raw if every else ", ".join(dead), arch=arch)
     yield Finding(message, job.place(targets), key=targets.key, upstream="mindformers/pet/tuners/lora_adapter.py:63")

@@ -98,8 +98,8 @@ def _frequency(job: Job, net: str, typed: Value | None) -> Iterator[Finding]:
     elif isinstance(dense.raw, int) and dense.raw:
         count = max(dense.raw, 0)
         if isinstance(typed.raw, list) and typed.raw != [0] * count + [1] * (layers - count):
-            template = "with first_k_dense_replace {dense} the first {count} entries must be 0, the others 1"
-            every = "with first_k_dense_replace {dense} every entry must be 1"
+            template = "with first_k_dense_replace {dense}, the first {count} entries must be 0, the others 1"
+            every = "with first_k_dense_replace {dense}, every entry must be 1"
             wanted = Message(template if count else every, dense=dense.raw, count=count)
             yield _finding(job, typed, wanted, 2544)
     elif isinstance(typed.raw, int):

@@ -127,7 +127,7 @@ def _layers(entry: Node, name: str, index: int, on: bool) -> Iterator[_Fault]:
     elif not _ids(layers):
         must, place = "every one must be a layer id", (_FILE, 281)
     elif on and any(item.kind == "sequence" for item in layers.items):
-        must, place = "with swap on they must be one flat list of layer ids", (_CHECKS, 292)
+        must, place = "with swap on, they must be one flat list of layer ids", (_CHECKS, 292)
     else:
         return
     message = Message("the layers of {name} are {layers}; {must}", name=name, layers=layers.shown[:30], must=must)

@@ -75,8 +75,8 @@ def _betas(job: Job) -> Iterator[Finding]:
         (place, first), (_, second) = one, two
     if isinstance(first, float) and isinstance(second, float) and second < first < 1:
         message = Message(
-            "Adam's first beta {first} is above its second {second}: the average of the gradients is longer than that "
-            "of their squares",
+            "Adam's first beta {first} is above its second {second}: gradients are averaged over more steps than "
+            "their squares",
             first=first,
             second=second,
         )

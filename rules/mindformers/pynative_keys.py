@@ -1,4 +1,4 @@
-"""Keys of pynative configs that are unknown, ignored, set twice, or of a wrong type."""
+"""Keys of pynative configs that are unknown, ignored, set twice, or of the wrong type."""
 
 from collections.abc import Iterator
 from contextlib import suppress

@@ -47,3 +47,9 @@ def test_doctor_prints_what_a_report_needs(cli: Cli, tmp_path: Path) -> None:
     names = [line.split()[0] for line in ran.out.splitlines()]
     assert {"preflight", "python", "extra", "settings", "rules", "plugins", "cache", "checkout"} <= set(names)
     assert f"{tmp_path}/preflight.toml" in ran.out and "ignore toy-name" in ran.out
+
+
+def test_the_list_of_commands_has_whole_sentences(cli: Cli) -> None:
+    listed = cli("--help").out.partition("Commands:")[2]
+    assert "propose its settings, a pre-commit entry and a baseline." in " ".join(listed.split())
+    assert "..." not in listed

@@ -7,6 +7,8 @@ import json
 import pytest
 from harness import Cli
 
+from preflight.source.translation import columns
+
 
 def test_rules_alone_counts_them_by_framework(real_cli: Cli) -> None:
     out = real_cli("rules").out
@@ -44,6 +46,14 @@ def test_explain_prints_chinese(real_cli: Cli) -> None:
     assert "**检查内容**：" in real_cli("explain", "duplicate-key", "--lang", "zh").out
     other = real_cli("explain", "tp-2d-sequence-parallel", "--lang", "zh").out
     assert "*错误 · mindspeed*" in other and "\n## 检查内容\n" in other
+
+
+def test_rules_are_listed_and_searched_in_chinese(real_cli: Cli) -> None:
+    out = real_cli("rules", "重计算", "--lang", "zh", "--framework", "flagscale").out
+    (line,) = [line for line in out.splitlines() if line.startswith("flagscale/adapters-recompute")]
+    assert line.split() == ["flagscale/adapters-recompute", "错误", "peft_type", "lora", "不能与重计算同时使用"]
+    assert "条规则" in real_cli("rules", "--lang", "zh").out
+    assert max(map(columns, real_cli("rules", "--all", "--lang", "zh").out.splitlines())) <= 100
 
 
 def test_explain_all_prints_every_page(real_cli: Cli) -> None:

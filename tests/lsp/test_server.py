@@ -166,6 +166,16 @@ async def test_a_quick_fix_mends_the_finding(editor: Editor, tmp_path: Path) -> 
     ]
 
 
+async def test_a_finding_that_the_editor_names_has_actions_away_from_the_cursor(editor: Editor, tmp_path: Path) -> None:
+    text = (EXAMPLES / "mindformers/run_llama2_7b.yaml").read_text()
+    uri = await editor.open(tmp_path / "run.yaml", text)
+    finding = next(one for one in editor.found[uri] if one.code == "class-argument-refused")
+    cursor = types.Position(finding.range.start.line, 0)
+    asked = types.CodeActionParams(document(uri), types.Range(cursor, cursor), types.CodeActionContext([finding]))
+    actions = await editor.client.text_document_code_action_async(asked) or ()
+    assert actions[0].title == "Write 3.0e-4"
+
+
 async def test_all_safe_fixes_at_once(editor: Editor, tmp_path: Path) -> None:
     text = (EXAMPLES / "megatron/model_config.yaml").read_text()
     uri = await editor.open(tmp_path / "model_config.yaml", text)

@@ -151,3 +151,5 @@ def test_html_of_many_runs_stays_small(make):
     one = html.render(make(TEXT))
     many = html.render(merge([make(TEXT)] * 500))
     assert len(many) - len(one) < 500 * 1500
+    assert many.index('class="finding') < many.index("<h2>Runs</h2>") < many.index("470 further runs: preflight show")
+    assert one.index('<dl class="run">') < one.index('class="finding')

@@ -20,7 +20,7 @@ from preflight.loaders.document import Problem, Word
 from preflight.source.finding import Message
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.source_file import Span
-from preflight.source.spelling import nearest, slips
+from preflight.source.spelling import alike, nearest, slips
 
 
 def as_it_is(problem: Problem) -> Problem:
@@ -190,7 +190,20 @@ def _near(options: Table, text: str) -> str:
         return hyphens
     if (same := options.lower.get(hyphens.lower())) is not None:
         return same
-    return nearest(hyphens, options.alike(hyphens), 0.8) or ""
+    found = alike(hyphens, options.alike(hyphens), 0.8)
+    same_head = (name for name in found if _head(name) == _head(hyphens))
+    return next(same_head, "") or next((name for name in found if _may_mean(hyphens, name)), "")
+
+
+def _head(option: str) -> str:
+    return option.lstrip("-").partition("-")[0]
+
+
+def _may_mean(typed: str, name: str) -> bool:
+    """Whether the first words of two options are similar, or one option lacks words of the other: --wandb-group does
+    not mean --n-group."""
+    words, others = set(typed.lstrip("-").split("-")), set(name.lstrip("-").split("-"))
+    return words <= others or others <= words or nearest(_head(typed), (_head(name),)) is not None
 
 
 def _had(parsers: list[str]) -> Message:

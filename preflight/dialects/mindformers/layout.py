@@ -134,7 +134,7 @@ def _accumulation(run: Run, mode: str) -> None:
     if mode not in AUTOMATIC:
         run.switch(name, 1, f"it is not used in {mode} mode", where)
     elif pipeline is not None and pipeline > 1:
-        run.switch(name, 1, "with a pipeline only micro_batch_num is used", where)
+        run.switch(name, 1, "with a pipeline, only micro_batch_num is used", where)
 
 
 def _ulysses(run: Run) -> int | Unknown:

@@ -273,11 +273,11 @@ def _with_swap(setting: str, node: Node) -> Iterator[Fault]:
                 yield from _pattern_with_swap(setting, entry.key, entry.value)
         if setting == FULL:
             yield Fault(
-                "swap-id", "recompute is a mapping; with swap on it must be true, false or a list of layer ids", node
+                "swap-id", "recompute is a mapping; with swap on, it must be true, false or a list of layer ids", node
             )
     elif node.kind == "sequence":
         if not _whole(node):
-            template = "{setting} contains {shown}; with swap on every entry must be a layer id"
+            template = "{setting} contains {shown}; with swap on, every entry must be a layer id"
             yield Fault("swap-entry", Message(template, setting=setting, shown=shown), node)
     elif not isinstance(node.value, bool):
         template = "{setting} is {shown}; it must be true, false or a list of layer ids"
@@ -287,13 +287,13 @@ def _with_swap(setting: str, node: Node) -> Iterator[Fault]:
 def _pattern_with_swap(setting: str, key: Node, node: Node) -> Iterator[Fault]:
     name, shown = key.value, node.span.text[:40] or "null"
     if not isinstance(name, str):
-        template = "{setting} names an operator {name}; with swap on the name must be a string"
+        template = "{setting} names an operator {name}; with swap on, the name must be a string"
         yield Fault("swap-key", Message(template, setting=setting, name=key.span.text), key)
     elif node.kind != "sequence":
-        template = "'{name}' is {shown}; with swap on it must be a list of layer ids"
+        template = "'{name}' is {shown}; with swap on, it must be a list of layer ids"
         yield Fault("swap-layers", Message(template, name=name, shown=shown), node, (name,))
     elif not _whole(node):
-        template = "'{name}' contains {shown}; with swap on every entry must be a layer id"
+        template = "'{name}' contains {shown}; with swap on, every entry must be a layer id"
         yield Fault("swap-id", Message(template, name=name, shown=shown), node, (name,))
 
 

@@ -28,7 +28,7 @@ _BARE = lazy_pattern(r"(?<![\\$])\$(?:([A-Za-z_]\w*)(?!\[)|\{([A-Za-z_]\w*)\})")
 _PLACEHOLDER = lazy_pattern(r"<[^<>]+>|(?:your|path)[_-][\w./-]*|/?(?:path|PATH)[_/]to[_/].*|[xX]{3,}", re.IGNORECASE)
 _GIVEN = lazy_pattern(
     r"(?:MASTER_|LOCAL_|WORLD_SIZE|NODE|RANK|SLURM|PBS_|LSB_|VC_|MA_|MLP_|ARNOLD_|KUBERNETES_|PET_|OMPI_|PMI|HF_|WANDB|"
-    r"CUDA|NCCL|HCCL|ASCEND|SGE_|COBALT_|FLUX_|PJM)\w*|"
+    r"CUDA|NCCL|HCCL|ASCEND|SGE_|COBALT_|FLUX_|PJM|BT_)\w*|"
     r"NHOSTS|NSLOTS|PE_HOSTFILE|JOB_ID|"
     r"HOME|USER|PWD|HOSTNAME|PATH|TMPDIR|NNODES|RANDOM|SECONDS|U?E?UID|PPID|\w*PATH"
 )

@@ -17,10 +17,10 @@ _ONE_WORD = lazy_pattern(rf"\[\[?\s+(!\s+)?({_OPERAND}(==?|!=){_OPERAND}?)\s+\]\
 _REDIRECTED = lazy_pattern(rf"\[\s+({_OPERAND})\s+([<>])\s+({_OPERAND})\s+\]")
 _FLAG = lazy_pattern(r"(?<![\w-])--[\w.-]+")
 _NUMERIC = {"<": "-lt", ">": "-gt"}
-_FIRST = "without a blank after {bracket} this test never holds: bash runs {word} as a command"
-_LAST = "without a blank before ] this test never holds: [ misses its last word"
-_HOLDS = "without blanks around {sign} this test always holds: {word} is a single word that is not empty"
-_FAILS = "without blanks around {sign} this test never holds: {word} is a single word that is not empty"
+_FIRST = "without a blank after {bracket}, this test never holds: bash runs {word} as a command"
+_LAST = "without a blank before ], this test never holds: [ misses its last word"
+_HOLDS = "without blanks around {sign}, this test always holds: {word} is a single word that is not empty"
+_FAILS = "without blanks around {sign}, this test never holds: {word} is a single word that is not empty"
 _WRITES = "[ ] reads {sign} as a redirection: this test compares nothing, and writes the file {word}"
 _READS = "[ ] reads {sign} as a redirection: this test compares nothing, and reads the file {word}"
 
