@@ -67,8 +67,8 @@ def kept(framework: Framework, within: Sequence[str] | None, numbers: Iterable[i
     also holds in those that are described later."""
     if not within:
         return set(numbers)
-    first, last = (framework.releases.index(framework.release(name)) if name else None for name in within[:2])
-    return {number for number in numbers if (first or 0) <= number and (last is None or number <= last)}
+    first, last = (framework.placed(name) if name else None for name in within[:2])
+    return {number for number in numbers if (first or 0.0) <= number and (last is None or number <= last)}
 
 
 def checks(

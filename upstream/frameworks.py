@@ -78,6 +78,13 @@ class Framework:
             f"{self.name} has no release {name!r} here; known are {', '.join(one.name for one in self.releases)}"
         )
 
+    def placed(self, name: str) -> float:
+        """The number of a release; that of one that is not described lies between those of its neighbours."""
+        try:
+            return self.releases.index(self.release(name))
+        except KeyError:
+            return _place(self.releases, name) - 0.5
+
 
 MEGATRON = Framework(
     "megatron",

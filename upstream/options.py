@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -23,6 +24,9 @@ Table = dict[str, Row]
 HERE = "<current directory>"
 """The default that represents the folder in which a run starts."""
 _SECONDS = 300
+"""Maximum processor time of a parser."""
+_WAIT = 12 * _SECONDS
+"""Maximum time to wait for it: on a busy machine it takes longer."""
 
 
 class NoOptions(Exception):
@@ -83,13 +87,25 @@ def _run(words: list[str], folder: str, whose: str) -> str:
     }
     try:
         done = subprocess.run(
-            words, capture_output=True, text=True, timeout=_SECONDS, cwd=folder, env=environment, check=False
+            words,
+            capture_output=True,
+            text=True,
+            timeout=_WAIT,
+            cwd=folder,
+            env=environment,
+            check=False,
+            preexec_fn=_limited,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise NoOptions(f"the parser of {whose} does not run: {error}") from error
     if done.returncode:
         raise NoOptions(f"the parser of {whose} does not run: {done.stderr.strip()[-2000:]}")
     return done.stdout
+
+
+def _limited() -> None:
+    """Limit the processor time of a process that is about to start."""
+    resource.setrlimit(resource.RLIMIT_CPU, (_SECONDS, _SECONDS))
 
 
 def row(option: Mapping[str, Any]) -> Row:

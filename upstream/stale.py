@@ -12,11 +12,11 @@ from upstream.defects import TABLE, written
 from upstream.described import Say
 from upstream.frameworks import FRAMEWORKS, Framework
 from upstream.front_end_files import stale as stale_front_ends
-from upstream.news import tagged
+from upstream.news import packed, tagged
 from upstream.options import options
 from upstream.published import FILE, published_document
 from upstream.release_table import RELEASES
-from upstream.repositories import Repositories
+from upstream.repositories import Repositories, wheels
 from upstream.write import SCHEMAS, documents
 
 
@@ -52,11 +52,11 @@ def _beside(framework: Framework, repositories: Repositories, say: Say) -> Itera
 def _patches(framework: Framework, repositories: Repositories, python: str, say: Say) -> Iterator[str]:
     """The patch releases whose options would be written differently."""
     rows: dict[str, dict[str, Any]] = json.loads(RELEASES.read_text(encoding="utf-8"))["patches"]
-    offered = dict(tagged(framework, repositories))
+    offered = {**dict(packed(framework, wheels())), **dict(tagged(framework, repositories))}
     for name, row in rows.get(framework.name, {}).items() if framework.parser != "keys" else ():
         revision = row.get("revision") or offered.get(name, "")
         if not revision:
-            say(f"{framework.name} {name}: its tag is not there")
+            say(f"{framework.name} {name}: neither its tag nor its wheel is there")
             continue
         like = framework.release(row["of"])
         own = options(framework, repositories, like._replace(revision=revision), python)

@@ -178,7 +178,7 @@ def named_by_environment(
 
 def _shown(package: Package) -> str:
     """The file that identifies a package, and the release that it names if it is read as another one."""
-    other = bool(package.said) and numbers(package.said)[:2] != numbers(package.release)[:2] and not package.tag
+    other = bool(package.said) and numbers(package.said) != numbers(package.release) and not package.tag
     return f"{package.evidence}: {package.said}" if other else package.evidence
 
 

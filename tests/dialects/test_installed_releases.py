@@ -35,6 +35,11 @@ LOCK = '[[package]]\nname = "megatron-core"\nversion = "0.14.0"\n'
         ),
         ("RUN git clone https://github.com/NVIDIA/Megatron-LM.git && cd Megatron-LM && git checkout 0123456789\n", ""),
         ("megatron-core ~= 0.14\n", ""),
+        ("my-megatron-core==0.14.0\n", ""),
+        ("megatron-core-extras==0.14.0\n", ""),
+        ("torch  # tested with megatron-core==0.14.0\n", ""),
+        ("megatron-core>=0.15.1,<0.16\n", "0.15.3"),
+        ("megatron-core>=0.19.0,!=0.19.0\n", ""),
     ],
 )
 def test_the_release_of_megatron_that_a_text_installs(text: str, release: str) -> None:
@@ -59,7 +64,8 @@ def test_the_release_of_mindformers_that_a_text_installs(text: str, release: str
     ("text", "releases"),
     [
         ('dependencies = ["megatron-core>=0.12,<0.15"]', {"0.12.1", "0.13.0", "0.14.0"}),
-        ('dependencies = ["megatron-core>=0.18,!=0.19.0"]', {"0.18.0", "0.20.0"}),
+        ('dependencies = ["megatron-core>=0.18,!=0.19.0"]', {"0.18.0", "0.19.0", "0.20.0"}),  # with 0.19.2
+        ('dependencies = ["megatron-core>=0.17,!=0.20.0"]', {"0.17.0", "0.18.0", "0.19.0"}),
         ('dependencies = ["megatron-core~=0.19"]', {"0.19.0", "0.20.0"}),
         ('dependencies = ["megatron-core>=0.14,<0.15"]', set()),
         ('dependencies = ["megatron-core"]', set()),
@@ -124,6 +130,27 @@ def test_the_environment_whose_launcher_a_script_starts(tmp_path: Path) -> None:
     script = GPT.replace("torchrun", f"{tmp_path}/envs/train/bin/torchrun")
     assert "megatron@0.13.0" in told(tmp_path, files, script)
     assert environments_named("echo activate\n", ["torchrun", "python"]) == []
+
+
+def test_an_environment_with_two_pythons_states_no_release(tmp_path: Path) -> None:
+    files = {"pyvenv.cfg": "", METADATA.format("0.13.0"): "", METADATA.format("0.16.0").replace("3.10", "3.12"): ""}
+    assert "release unknown" in told(tmp_path, {f".venv/{name}": text for name, text in files.items()})
+
+
+def test_files_that_install_different_releases_state_none(tmp_path: Path) -> None:
+    files = {"requirements.txt": "megatron-core==0.12.1\n", "Dockerfile": "RUN pip install megatron-core==0.16.0\n"}
+    assert "release unknown" in told(tmp_path, files)
+
+
+def test_requirements_come_before_those_of_the_tests(tmp_path: Path) -> None:
+    files = {"requirements-test.txt": "megatron-core==0.11.0\n", "requirements.txt": "megatron-core==0.16.0\n"}
+    assert told(tmp_path, files) == "megatron@0.16.0 (requirements.txt)"
+
+
+def test_a_copy_of_a_patch_release_shows_its_number(tmp_path: Path) -> None:
+    info = "MAJOR = 0\nMINOR = 15\nPATCH = 2\n"
+    files = {"scripts/pretrain_gpt.py": "", "scripts/megatron/core/package_info.py": info}
+    assert told(tmp_path, files).endswith("package_info.py: 0.15.2)")
 
 
 def test_a_candidate_in_an_environment_is_no_release(tmp_path: Path) -> None:

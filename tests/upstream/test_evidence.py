@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from preflight.program.checkout.guarded_statements import sites
+from upstream.described import kept
 from upstream.documents import spans
 from upstream.evidence import Evidence, carried, held, mapped, only_wider
 from upstream.follow import Line, followed
@@ -30,6 +31,13 @@ NEW = (
     "def f(args):\n    x = 1\n    y = 2\n    if args.a and args.b:\n        raise ValueError('b')\n    assert args.c\n"
 )
 NAMES = ["1.0", "2.0", "3.0"]
+
+
+def test_a_limit_at_a_release_that_is_not_described_lies_between_its_neighbours() -> None:
+    assert kept(FRAMEWORK, ["2.0", "", "why"], range(3)) == {1, 2}
+    assert kept(FRAMEWORK, ["1.5", "", "why"], range(3)) == {1, 2}
+    assert kept(FRAMEWORK, ["1.0", "2.5", "why"], range(3)) == {0, 1}
+    assert kept(FRAMEWORK, ["4.0", "4.0", "why"], range(3)) == set()
 
 
 def lines(everything: bool = False) -> list[Line]:

@@ -8,24 +8,27 @@ from collections.abc import Iterable, Iterator
 
 from preflight import schemas
 from preflight.program.checkout.framework_discovery import MOST_FOLDERS, Files, listed
-from preflight.run.version_ranges import matches
+from preflight.run.version_ranges import matches, numbers
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.type_hints import Any
 
 INSTALLS = (
     *(".gitmodules", "pyproject.toml", "setup.py", "setup.cfg", "install.sh", "setup.sh"),
     *("environment.yml", "environment.yaml", "constraints.txt", "Pipfile", "Containerfile", "uv.lock", "poetry.lock"),
+    *("requirements.txt", "Dockerfile"),
 )
 DEEPER = ("docker", "dockerfiles", "requirements", "reqs")
 """Folders whose files also install packages."""
+_WHOLE = r"(?<![\w.-])"
+"""Before a package: it is its whole name."""
 _FINAL = r"(?!\.?(?:rc|a|b|dev)?\d)"
 """After a version: it is a final release, and whole."""
 _TAG = lazy_pattern(
     rf"(?i)\bcore_[vr](\d+\.\d+\.\d+){_FINAL}"
-    rf"|\bmegatron[-_]core(?:\[[\w, -]*\])?\s*(?:={{2,3}}|~=)\s*(\d+\.\d+\.\d+){_FINAL}"
+    rf"|{_WHOLE}megatron[-_]core(?:\[[\w, -]*\])?\s*(?:={{2,3}}|~=)\s*(\d+\.\d+\.\d+){_FINAL}"
 )
 _SHORT = lazy_pattern(
-    r"(?i)\b(megatron[-_]core|mindformers)(?:\[[\w, -]*\])?\s*={2,3}\s*(\d+\.\d+)(?!\.?(?:rc|a|b|dev)?[\d*])"
+    rf"(?i){_WHOLE}(megatron[-_]core|mindformers)(?:\[[\w, -]*\])?\s*={{2,3}}\s*(\d+\.\d+)(?!\.?(?:rc|a|b|dev)?[\d*])"
 )
 """A package at a version of two numbers, which is that with 0 as the third one."""
 _LOCKED = lazy_pattern(r"\bname = \"(megatron[-_]core|mindformers)\"\nversion = \"(\d+\.\d+\.\d+)\"")
@@ -34,21 +37,23 @@ _IN_NAME = lazy_pattern(
     r"(?i)(?:\b|_)megatron[-_](?:lm|core)[-_](?:core[-_])?[rv]?([0-3])[._](\d+)(?:[._](\d+))?(?![\w.]*\d)"
 )
 """A folder or a branch that is named after a release, such as `third_party/megatron_lm_0_9_0`."""
-_COMMENT = lazy_pattern(r"(?m)^[ \t]*#.*$")
-_MINDFORMERS = lazy_pattern(rf"\bmindformers\s*(?:={{2,3}}|~=)\s*(\d+\.\d+\.\d+){_FINAL}")
+_COMMENT = lazy_pattern(r"(?m)(?:^|(?<=[ \t]))[ \t]*#.*$")
+_MINDFORMERS = lazy_pattern(rf"{_WHOLE}mindformers\s*(?:={{2,3}}|~=)\s*(\d+\.\d+\.\d+){_FINAL}")
 _RANGE = lazy_pattern(
-    r"\b(megatron[-_]core|mindformers)(?:\[[\w, -]*\])?\s*(?:=\s*[\"']|\(\s*)?"
+    _WHOLE + r"(megatron[-_]core|mindformers)(?:\[[\w, -]*\])?\s*(?:=\s*[\"']|\(\s*)?"
     r"((?:[<>]=?|!=)\s*\d[\d.]*(?:\s*,\s*(?:[<>]=?|!=)\s*\d[\d.]*)*)"
 )
 """A package in a range of releases."""
-_SERIES = lazy_pattern(r"\b(megatron[-_]core|mindformers)(?:\[[\w, -]*\])?\s*==\s*(\d+)\.(\d+)\.\*")
+_SERIES = lazy_pattern(_WHOLE + r"(megatron[-_]core|mindformers)(?:\[[\w, -]*\])?\s*==\s*(\d+)\.(\d+)\.\*")
 """A package at any patch of a release."""
 _POETRY = lazy_pattern(
-    r"\b(megatron[-_]core|mindformers)[\"']?\s*=\s*(?:\{[^{}\n]{0,100}?\bversion\s*=\s*)?"
+    _WHOLE + r"(megatron[-_]core|mindformers)[\"']?\s*=\s*(?:\{[^{}\n]{0,100}?\bversion\s*=\s*)?"
     r"[\"'](?:([\^~]?)|==)\s*(\d+)\.(\d+)(?:\.(\d+))?[\"']"
 )
 """A package in Poetry's spelling: ^0.14.1 and ~0.14.1 take its patches, and ^1.2 every 1.x from then on."""
-_COMPATIBLE = lazy_pattern(r"(?i)\b(megatron[-_]core|mindformers)(?:\[[\w, -]*\])?\s*~=\s*(\d+)\.(\d+)(?!\.?[\w*])")
+_COMPATIBLE = lazy_pattern(
+    rf"(?i){_WHOLE}(megatron[-_]core|mindformers)(?:\[[\w, -]*\])?\s*~=\s*(\d+)\.(\d+)(?!\.?[\w*])"
+)
 """A package at any release of a major version from some release on."""
 ENVIRONMENTS = (".venv", "venv", "env")
 """Folders in which packages are installed for a run next to them."""
@@ -86,7 +91,7 @@ _NAMES = {"megatron-lm": "megatron", "megatron-core": "megatron", "modellink": "
 def installing(folder: str) -> list[str]:
     """The files of a folder that install packages."""
     entries = [entry.name for entry in listed(folder)[:MOST_FOLDERS]]
-    return [name for name in (*INSTALLS, *filter(_installs, entries)) if name in entries]
+    return [name for name in dict.fromkeys((*INSTALLS, *filter(_installs, entries))) if name in entries]
 
 
 def _installs(name: str) -> bool:
@@ -114,16 +119,15 @@ def agreed(stated: Iterable[tuple[str, str]]) -> tuple[str, str]:
 def declared(files: Files) -> dict[str, tuple[str, str]]:
     """Framework → the release that the files of a folder install ("" if not stated), and the file that states it."""
     found: dict[str, tuple[str, str]] = {}
-    for name in installing(files.root):
-        text = files.text(name)
-        for framework, release in declared_in(text).items() if text else ():
-            if framework not in found or (release and not found[framework][0]):
-                found[framework] = (release, name)
-    deeper = [(name, declared_in(files.text(name) or "")) for name in installing_deeper(files.root)]
-    for framework in dict.fromkeys(framework for _, said in deeper for framework in said):
-        if not found.get(framework, ("", ""))[0]:
-            release, name = agreed((said.get(framework, ""), name) for name, said in deeper)
-            found[framework] = (release, name) if release else found.get(framework, ("", deeper[0][0]))
+    beside = installing(files.root)
+    usual, others = ([name for name in beside if (name in INSTALLS) == wanted] for wanted in (True, False))
+    for names in (usual, others, installing_deeper(files.root)):
+        texts = [(name, declared_in(files.text(name) or "")) for name in names]
+        for framework in dict.fromkeys(framework for _, said in texts for framework in said):
+            if not found.get(framework, ("", ""))[0]:
+                release, name = agreed((said.get(framework, ""), name) for name, said in texts)
+                first = next(name for name, said in texts if framework in said)
+                found[framework] = (release, name) if release else found.get(framework, ("", first))
     for framework, said_by in installed_in(files.root).items():
         if not found.get(framework, ("", ""))[0]:
             found[framework] = said_by
@@ -149,12 +153,10 @@ def release_of_front_end(files: Files, name: str, described: Iterable[str]) -> t
         text = files.text(file) or ""
         return named_release(text, name) or named_series(text, name, described)
 
-    for file in sorted(installing(files.root)):
-        if release := said(file):
+    for names in (sorted(installing(files.root)), installing_deeper(files.root)):
+        release, file = agreed((said(name), name) for name in names)
+        if release:
             return file, release
-    release, file = agreed((said(file), file) for file in installing_deeper(files.root))
-    if release:
-        return file, release
     package = re.compile(rf"({re.escape(name.replace('-', '_'))}){_METADATA}")
     release, file = installed_in(files.root, package).get(name, ("", ""))
     return file, release
@@ -239,7 +241,7 @@ def ranges_in(text: str) -> dict[str, frozenset[str]]:
     """Frameworks that a text installs in a range with several described releases, with these releases."""
     found: dict[str, frozenset[str]] = {}
     for framework, wanted in _ranges(_COMMENT.sub("", text)) if _ANY.search(text) is not None else ():
-        inside = frozenset(one for one in schemas.read("releases")[framework] if matches(one, wanted))
+        inside = frozenset(_with_patches(framework, wanted))
         found[framework] = found.get(framework, inside) & inside
     return {framework: inside for framework, inside in found.items() if len(inside) > 1}
 
@@ -258,13 +260,24 @@ def _ranges(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _inside(framework: str, wanted: str) -> list[str]:
-    """The described release in a range, if there is exactly one; otherwise the patch release in it, if there is only
-    one."""
+    """The described release in a range, if there is exactly one with its patch releases; otherwise its newest patch
+    release in the range."""
+    if len(within := _with_patches(framework, wanted)) != 1:
+        return []
+    (release, inside) = next(iter(within.items()))
+    return [release if release in inside else max(inside, key=numbers)]
+
+
+def _with_patches(framework: str, wanted: str) -> dict[str, list[str]]:
+    """Described release → those in a range among itself and its patch releases."""
     releases = schemas.read("releases")
-    for known in (releases[framework], releases["patches"].get(framework, ())):
-        if inside := [one for one in known if matches(one, wanted)]:
-            return inside if len(inside) == 1 else []
-    return []
+    of = {one: one for one in releases[framework]}
+    of |= {one: row["of"] for one, row in releases["patches"].get(framework, {}).items()}
+    found: dict[str, list[str]] = {}
+    for one, release in of.items():
+        if matches(one, wanted):
+            found.setdefault(release, []).append(one)
+    return found
 
 
 def installed_in(root: str, known: Any = _INSTALLED) -> dict[str, tuple[str, str]]:
@@ -279,15 +292,15 @@ def installed_in(root: str, known: Any = _INSTALLED) -> dict[str, tuple[str, str
 
 def installed_by(environment: str, known: Any = _INSTALLED) -> dict[str, tuple[str, str]]:
     """The same for one environment, of venv or of conda, with the path of the metadata."""
-    found: dict[str, tuple[str, str]] = {}
+    found: dict[str, list[tuple[str, str]]] = {}
     if not any(os.path.lexists(os.path.join(environment, mark)) for mark in MARKS):
-        return found
+        return {}
     for python in listed(os.path.join(environment, "lib")):
         for entry in listed(os.path.join(python.path, "site-packages")):
             if match := known.fullmatch(entry.name):
                 package = match[1].replace("_", "-")
-                found.setdefault(_NAMES.get(package, package), (match[2], entry.path))
-    return found
+                found.setdefault(_NAMES.get(package, package), []).append((match[2], entry.path))
+    return {framework: one for framework, stated in found.items() if (one := agreed(stated))[0]}
 
 
 MARKS = ("pyvenv.cfg", "conda-meta")
