@@ -32,12 +32,13 @@ from preflight.frontends.refusals import of_code
 from preflight.frontends.registry_names import misspelt, of_files, of_verl
 from preflight.frontends.release_detection import Shown, of_overrides, shown, with_evidence
 from preflight.frontends.verl_values import of_entry, of_loggers, of_name, of_sizes, taken
-from preflight.loaders.composition.overrides import Override, apply, read_override
+from preflight.loaders.composition.overrides import Override, Refused, apply, read_override
 from preflight.loaders.composition.resolved_values import Composed
 from preflight.loaders.defaults_tree import json_tree
 from preflight.loaders.document import Document, Node, Problem, Word
 from preflight.run.value import Value, unknown
 from preflight.run.version_ranges import numbers
+from preflight.source.finding import Message
 from preflight.source.type_hints import Any
 
 ENGINE = "verl/workers/engine/megatron/transformer_impl.py"
@@ -202,6 +203,7 @@ def read_ppo(document: Document, surroundings: Surroundings) -> Reading:
     if ours:
         read = [one for one in overrides if not composes(front_end, _option(one), document, surroundings)]
         faults += of_groups(known, named, read, others, stated)
+        faults += [] if whole or ENGINE_GROUP in groups else _of_engines(known, read, stated)
     if whole:
         faults += of_keys(known, unread_, others, stated)
         faults += of_classes(known, set_, others, stated)
@@ -328,6 +330,13 @@ def _named(words: tuple[Word, ...]) -> str:
 def _may_be_any(word: Word) -> bool:
     """Whether a word may be any override."""
     return word.text is None and not (word.pieces and word.pieces[0].text)
+
+
+def _of_engines(known: Contract, overrides: Sequence[Override], stated: bool) -> Iterator[Problem]:
+    """The choice of an engine in a release that has no group of them: Hydra refuses a key that the config lacks."""
+    for one in of_keys(known, [Refused("unknown", one) for one in overrides if one.key == ENGINE_GROUP]):
+        hint = Message("{message}; --config-name={name} has Megatron's config", message=one.message, name=NAMES[1])
+        yield one._replace(message=hint, harmless=not stated, fix=None)
 
 
 SECTIONS = {"actor_rollout_ref.actor.megatron.": "engine.", "actor_rollout_ref.actor.optim.": "optim."}
