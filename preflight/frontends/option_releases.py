@@ -13,7 +13,6 @@ from preflight.dialects.supported_programs import FOLDER, contracts
 from preflight.frontends.accepted_config import nearest_release
 from preflight.frontends.front_end import FrontEnd, Keys, as_flags, data
 from preflight.run.request import Target
-from preflight.run.version_ranges import numbers
 from preflight.source.type_hints import Any
 
 

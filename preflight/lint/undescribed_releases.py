@@ -47,9 +47,7 @@ class _Neighbours:
     """The described releases around the one of a run. between: whether it is newer than one and older than another; the
     checks of a front end are then compared by reading the file as each."""
 
-    def __init__(
-        self, document: Document, job: Job, near: Sequence[Target], look: SecondLook, between: bool
-    ) -> None:
+    def __init__(self, document: Document, job: Job, near: Sequence[Target], look: SecondLook, between: bool) -> None:
         self._document, self._look, self.between = document, look, between
         certainty = job.arguments.certainty
         self._stacks = {there: certainty.stack(there.version) or {there.framework: there.version} for there in near}

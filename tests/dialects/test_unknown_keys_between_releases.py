@@ -1,4 +1,4 @@
-"""Front ends at a stated release that is not described: what both neighbours refuse is an error, also an unknown key."""
+"""Front ends at a stated release that is not described: what both neighbours refuse is an error."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ ERROR, WARNING = Severity.ERROR, Severity.WARNING
 
 SWIFT = "NPROC_PER_NODE=8 megatron sft --model m --dataset d --micro_batch_size 1 --global_batch_size 16 {}\n"
 VERL = (
-    "python3 -m verl.trainer.main_ppo --config-name=ppo_megatron_trainer trainer.n_gpus_per_node=8 trainer.nnodes=1 {}\n"
+    "python3 -m verl.trainer.main_ppo --config-name=ppo_megatron_trainer"
+    " trainer.n_gpus_per_node=8 trainer.nnodes=1 {}\n"
 )
 SLIME = (
     "python3 train.py --actor-num-nodes 1 --actor-num-gpus-per-node 8 --hf-checkpoint m --num-rollout 9"
