@@ -17,13 +17,14 @@ Place = tuple[str, str, int]
 
 def with_neighbours(document: Document, found: list[Finding], job: Job, look: SecondLook) -> list[Finding]:
     """The findings; for an undescribed release, an error that one of the neighbouring described releases does not
-    report is a warning. So is one about an option or key if the release is older or newer than all: it may have other
-    ones, and many resemble a known one (of those that Megatron and the front ends added, up to a third)."""
+    report is a warning, and so is one about an option or key that resembles no known one: it may be new. Between two
+    releases of a front end that both refuse it, it is an error; a front end that is older or newer than all may have
+    other keys, and of the keys that a release adds, up to a third resemble a known one."""
     asked = undescribed(job)
     if asked is None or not _errors(found):
         return found
-    described = tuple(look.described())
-    between = enclosing(asked, described)
+    described, front_end = tuple(look.described()), evidence(asked.framework) is None
+    between = enclosing(asked, described) if front_end else ()
     neighbours = _Neighbours(document, job, between or around(asked, described), look, bool(between))
     return [_judged(finding, job, asked, neighbours) for finding in found]
 
@@ -32,7 +33,9 @@ def _judged(finding: Finding, job: Job, asked: Target, neighbours: _Neighbours) 
     if finding.severity is not Severity.ERROR or finding.kind is Kind.MEMORY:
         return finding
     held = neighbours.reporting(finding)
-    if all(held.values()) and (neighbours.between or finding.kind is not Kind.OPTIONS):
+    doubted = finding.fix is None or evidence(asked.framework) is None
+    new = finding.kind is Kind.OPTIONS and not neighbours.between and doubted
+    if all(held.values()) and not new:
         return finding
     other = next((there for there in held if held[there] is False), None)
     named = {"target": str(job.target), "other": str(other), "version": asked.version}
