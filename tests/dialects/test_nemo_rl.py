@@ -412,7 +412,7 @@ def test_one_device_that_a_config_inherits_is_a_placeholder(tmp_path: Path, chil
     [
         ("cluster: {gpu_per_node: 4}\n", "gpus_per_node"),  # the parent gives gpus_per_node
         ("policy: {train_global_batchsize: 4}\n", "train_global_batch_size"),
-        ("policy: {refit_buffer_size: 4}\n", ""),
+        ("policy: {note_of_mine: 4}\n", ""),
     ],
 )
 def test_a_key_that_misspells_one_of_the_parent_is_never_read(tmp_path: Path, child: str, near: str) -> None:
