@@ -14,7 +14,7 @@ from preflight.frontends import colocated_models
 from preflight.frontends.accepted_config import Contract, contract, lacks, made_since, nearest_release
 from preflight.frontends.dotted_config import Dotted, typed
 from preflight.frontends.front_end import UNREAD, FrontEnd, Keys, data, doubted
-from preflight.frontends.front_end_reading import composes, configures, has_module, mentions
+from preflight.frontends.front_end_reading import composes, configures, has_module, mentions, package_of
 from preflight.frontends.front_end_reading import read as reading
 from preflight.frontends.hydra_faults import (
     ALWAYS,
@@ -32,6 +32,8 @@ from preflight.frontends.refusals import of_code
 from preflight.frontends.registry_names import misspelt, of_files, of_verl
 from preflight.frontends.release_detection import Shown, of_overrides, shown, with_evidence
 from preflight.frontends.verl_values import of_entry, of_loggers, of_name, of_sizes, taken
+from preflight.frontends.verl_variants import CHECKED, of_variant, starts
+from preflight.frontends.verl_variants import NAMES as VARIANTS
 from preflight.loaders.composition.overrides import Override, Refused, apply, read_override
 from preflight.loaders.composition.resolved_values import Composed
 from preflight.loaders.defaults_tree import json_tree
@@ -50,8 +52,6 @@ NAMES = ("ppo_trainer", "ppo_megatron_trainer")
 """Its own configs; others are in files of other projects."""
 APART = ("megatron/training/", "megatron/legacy", "megatron/rl", "pretrain_", "gpt_builders", "model_provider")
 """It builds the network with Megatron-Bridge and trains it with its own code."""
-VARIANTS = ("fully_async_ppo_megatron_trainer", "one_step_off_ppo_megatron_trainer")
-"""Configs of its other trainers: they add keys, but change none of those read here."""
 
 
 def world(run: Run) -> Value:
@@ -215,8 +215,22 @@ def read_ppo(document: Document, surroundings: Surroundings) -> Reading:
         faults += of_another_engine(
             other, [one for one in left if not configures(front_end, one.override.key, document, surroundings)]
         )
+    if starts(document.launch.entry.text or "", named):
+        mine = partial(configures, front_end, document=document, surroundings=surroundings)
+        apart = partial(_lacks_check, named, front_end, document, surroundings)
+        faults += of_variant(known, named, set_, [one for one in RELEASES if one != known.release], stated, mine, apart)
     found.parsed.faults += [doubted(one, surroundings) if one.kind == UNREAD else one for one in faults]
     return reading(front_end, document, surroundings, found)
+
+
+def _lacks_check(named: str, front_end: FrontEnd, document: Document, surroundings: Surroundings, key: str) -> bool:
+    """Whether another trainer of a checkout has no assertion about a key."""
+    package = package_of(front_end, document, surroundings)
+    entry = document.launch.entry.text or "" if document.launch is not None else ""
+    folder = entry.removesuffix(".py").replace(".", "/").rpartition("/")[0]
+    texts = [package.files.text(f"{folder}/{name}.py") for name in CHECKED[named]] if package is not None else []
+    known = [text for text in texts if text is not None]
+    return bool(known) and not any(f"{key.rpartition('.')[2]}" in text for text in known)
 
 
 def _of_code(
