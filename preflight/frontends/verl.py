@@ -14,7 +14,7 @@ from preflight.frontends import colocated_models
 from preflight.frontends.accepted_config import Contract, contract, lacks, made_since, nearest_release
 from preflight.frontends.dotted_config import Dotted, typed
 from preflight.frontends.front_end import UNREAD, FrontEnd, Keys, data, doubted
-from preflight.frontends.front_end_reading import composes, configures, has_module, mentions, package_of
+from preflight.frontends.front_end_reading import composes, configures, has_module, mentions
 from preflight.frontends.front_end_reading import read as reading
 from preflight.frontends.hydra_faults import (
     ALWAYS,
@@ -32,8 +32,8 @@ from preflight.frontends.refusals import of_code
 from preflight.frontends.registry_names import misspelt, of_files, of_verl
 from preflight.frontends.release_detection import Shown, of_overrides, shown, with_evidence
 from preflight.frontends.verl_values import of_entry, of_loggers, of_name, of_sizes, taken
-from preflight.frontends.verl_variants import CHECKED, of_variant, starts
 from preflight.frontends.verl_variants import NAMES as VARIANTS
+from preflight.frontends.verl_variants import lacks_check, of_variant, starts
 from preflight.loaders.composition.overrides import Override, Refused, apply, read_override
 from preflight.loaders.composition.resolved_values import Composed
 from preflight.loaders.defaults_tree import json_tree
@@ -196,6 +196,8 @@ def read_ppo(document: Document, surroundings: Surroundings) -> Reading:
     found = typed(front_end, Dotted(config, (document,), overrides, base.span.source), surroundings, inside=inside)
     theirs = named not in (*NAMES, *VARIANTS)
     found.parsed.open = document.launch.open or theirs or any(map(_may_be_any, words))
+    if not any(one.key == ENGINE_GROUP for one in overrides) and _experts_differ(front_end):
+        found.parsed.written.setdefault(EXPERTS, unknown("its default is another one in older releases"))
     others, stated = _others(known.release), surroundings.request.target is not None
     unread_ = [one for one in refused if not configures(front_end, one.override.key, document, surroundings)]
     own = partial(mentions, front_end, document=document, surroundings=surroundings)
@@ -217,20 +219,20 @@ def read_ppo(document: Document, surroundings: Surroundings) -> Reading:
         )
     if starts(document.launch.entry.text or "", named):
         mine = partial(configures, front_end, document=document, surroundings=surroundings)
-        apart = partial(_lacks_check, named, front_end, document, surroundings)
+        apart = partial(lacks_check, named, front_end, document, surroundings)
         faults += of_variant(known, named, set_, [one for one in RELEASES if one != known.release], stated, mine, apart)
     found.parsed.faults += [doubted(one, surroundings) if one.kind == UNREAD else one for one in faults]
     return reading(front_end, document, surroundings, found)
 
 
-def _lacks_check(named: str, front_end: FrontEnd, document: Document, surroundings: Surroundings, key: str) -> bool:
-    """Whether another trainer of a checkout has no assertion about a key."""
-    package = package_of(front_end, document, surroundings)
-    entry = document.launch.entry.text or "" if document.launch is not None else ""
-    folder = entry.removesuffix(".py").replace(".", "/").rpartition("/")[0]
-    texts = [package.files.text(f"{folder}/{name}.py") for name in CHECKED[named]] if package is not None else []
-    known = [text for text in texts if text is not None]
-    return bool(known) and not any(f"{key.rpartition('.')[2]}" in text for text in known)
+EXPERTS = "expert_tensor_parallel_size"
+
+
+def _experts_differ(front_end: FrontEnd) -> bool:
+    """Whether the releases that a run fits have different defaults for the tensor parallelism of experts: it is 1 in
+    0.6.0, and the size of the rest of the network from 0.6.1 on."""
+    path = ("actor_rollout_ref", "actor", "megatron", EXPERTS)
+    return len({contract("verl", one).at(path) for one in front_end.fits("")}) > 1
 
 
 def _of_code(

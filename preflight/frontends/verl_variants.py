@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from types import MappingProxyType
 
+from preflight.dialects import Surroundings
 from preflight.frontends.accepted_config import Contract, contract
+from preflight.frontends.front_end import FrontEnd
+from preflight.frontends.front_end_reading import package_of
 from preflight.frontends.hydra_faults import ALWAYS, REFUSED, of_choices, of_classes, of_interpolations, of_keys
 from preflight.loaders.composition.overrides import Override, apply
 from preflight.loaders.composition.resolved_values import Composed
-from preflight.loaders.document import Problem
+from preflight.loaders.document import Document, Problem
 from preflight.source.finding import Message
 from preflight.source.record import NamedTuple
 
@@ -56,6 +59,16 @@ def starts(entry: str, named: str) -> bool:
     package, module = ENTRIES.get(named, ("", "-"))
     entry = entry.removesuffix(".py").replace("/", ".")
     return entry.endswith(package + module)
+
+
+def lacks_check(named: str, front_end: FrontEnd, document: Document, surroundings: Surroundings, key: str) -> bool:
+    """Whether another trainer of a checkout has no assertion about a key."""
+    package = package_of(front_end, document, surroundings)
+    entry = document.launch.entry.text or "" if document.launch is not None else ""
+    folder = entry.removesuffix(".py").replace(".", "/").rpartition("/")[0]
+    texts = [package.files.text(f"{folder}/{name}.py") for name in CHECKED[named]] if package is not None else []
+    known = [text for text in texts if text is not None]
+    return bool(known) and not any(key.rpartition(".")[2] in text for text in known)
 
 
 def of_variant(
