@@ -25,8 +25,8 @@ CLOSE = 0.75
 class Contract:
     """The accepted input of one release."""
 
-    def __init__(self, front_end: str, release: str, engine: str = "") -> None:
-        self.front_end, self.release, self.engine = front_end, release, engine
+    def __init__(self, front_end: str, release: str, engine: str = "", variant: str = "") -> None:
+        self.front_end, self.release, self.engine, self.variant = front_end, release, engine, variant
         self._data: Mapping[str, Any] = schemas.read(f"{FOLDER}/{front_end}-{release}")
 
     @property
@@ -40,10 +40,15 @@ class Contract:
         found: Mapping[str, Any] = _without_targets(self._whole)
         return found
 
-    @property
+    @cached_property
     def _whole(self) -> Mapping[str, Any]:
         whole: Mapping[str, Any] = self._data["other engines"][self.engine] if self.engine else self._data["trainer"]
-        return whole
+        return _over(whole, self._data["variants"][self.variant]) if self.variant else whole
+
+    def of_variant(self, name: str) -> Contract | None:
+        """The same with the config of another trainer over it, None if that is not described."""
+        known = name in self._data.get("variants", {})
+        return contract(self.front_end, self.release, variant=name) if known else None
 
     def of_engine(self, engine: str) -> Contract | None:
         """The same with the config of another engine, None if that is not described."""
@@ -75,7 +80,7 @@ class Contract:
     @cached_property
     def refusals(self) -> tuple[Row, ...]:
         """The refusals of its code that no rule reports."""
-        return () if self.engine else tuple(listed(self._data.get("refusals", ())))
+        return () if self.engine or self.variant else tuple(listed(self._data.get("refusals", ())))
 
     @cached_property
     def refused(self) -> frozenset[str]:
@@ -132,6 +137,15 @@ class Contract:
         return beside[0] if len(beside) == 1 else ""
 
 
+def _over(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """A tree over another one."""
+    found = dict(base)
+    for key, value in own.items():
+        below = found.get(key)
+        found[key] = _over(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
+    return found
+
+
 def _below(value: Any, path: Iterable[str]) -> Any:
     """A value of nested mappings, None if it is missing."""
     for part in path:
@@ -153,9 +167,9 @@ def _paths(tree: Mapping[str, Any], above: str = "") -> Iterator[str]:
 
 
 @cache
-def contract(front_end: str, release: str, engine: str = "") -> Contract:
+def contract(front_end: str, release: str, engine: str = "", variant: str = "") -> Contract:
     """The contract of a described release."""
-    return Contract(front_end, release, engine)
+    return Contract(front_end, release, engine, variant)
 
 
 @cache

@@ -121,6 +121,8 @@ def rows(front_end: str, release: str) -> tuple[tuple[Row, bool], ...]:
 
 REWARDS = ("toolbench", "math", "accuracy", "format", "react_format", "cosine", "repetition", "soft_overlong")
 """swift/rewards/orm.py, orms."""
+PLUGINS = ("external_plugins", "custom_register_path")
+"""Files that may register more names; the second is ms-swift 3's name (swift/arguments/base_args/base_args.py)."""
 LOSSES = ("grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "real", "fipo")
 """swift/megatron/trainers/grpo_trainer.py, loss_func."""
 READS = (".jsonl", ".parquet")
@@ -132,7 +134,8 @@ def of_values(options: Options, in_source: InSource | None) -> Iterator[Problem]
     if options.front_end.name == "slime":
         yield from _of_slime(options, in_source)
     elif options.at("rlhf_type").value == "grpo":
-        rewards = () if options.at("external_plugins").value else REWARDS
+        plugins = any(options.at(one).value for one in PLUGINS)
+        rewards = () if plugins else REWARDS
         for name, known in (("loss_type", LOSSES), ("reward_funcs", rewards)):
             found = options.at(name)
             values = found.value if isinstance(found.value, list) else [found.value]

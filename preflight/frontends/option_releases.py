@@ -13,17 +13,16 @@ from preflight.dialects.supported_programs import FOLDER, contracts
 from preflight.frontends.accepted_config import nearest_release
 from preflight.frontends.front_end import FrontEnd, Keys, as_flags, data
 from preflight.run.request import Target
-from preflight.run.version_ranges import numbers
 from preflight.source.type_hints import Any
 
 
 def at_stated(front_end: FrontEnd, asked: Target | None) -> FrontEnd:
-    """The front end at the stated release, or at the nearest described one."""
+    """The front end at the stated release, or at the nearest described one. What the neighbours of an undescribed
+    release accept is decided where errors are compared with theirs."""
     described = (*contracts(front_end.name), front_end.release)
     release = nearest_release(front_end.name, described, asked, front_end.release)
     found = front_end if release == front_end.release else at_release(front_end, release)
-    exact = asked is not None and numbers(asked.version) in (numbers(release), numbers(release)[:2])
-    return found._replace(stated=exact)
+    return found._replace(stated=asked is not None)
 
 
 def at_release(front_end: FrontEnd, release: str) -> FrontEnd:

@@ -24,6 +24,8 @@ WORDS = {"int": "an integer", "float": "a number", "bool": "true or false", "str
 TRUTHS = frozenset("true false t f yes no y n on off 1 0".split())
 SLIP = 0.8
 """The similarity from which an unknown key is reported as a misspelling of a field."""
+CLOSE = 0.95
+"""The same for a field that a parent of the config gives."""
 
 
 class Fault(NamedTuple):
@@ -93,21 +95,24 @@ class Fields:
                 yield from self.faults(kind, (*at, name))
 
     def unread(self, kind: Kind, path: Path) -> Iterator[tuple[Node, str, str]]:
-        """Unknown keys of a section that misspell a field that it lacks: the key, its name and the field's."""
+        """Unknown keys of a section that misspell a field that it lacks or that a parent gives: the key, its name and
+        the field's."""
         found = self.config.at(*path)
         names = self._names(kind)
         node = found.node
         if node is None or node.kind != "mapping" or not names:
             return
         entries = [entry for entry in node.entries if not entry.shadowed]
-        given = {str(entry.key.value) for entry in entries}
+        given = {str(entry.key.value): entry.key.span.source for entry in entries}
         for entry in entries:
             name = str(entry.key.value)
             if name in names:
                 for inner in names[name]:
                     yield from self.unread(inner, (*path, name))
-            elif name not in self.beneath and (near := nearest(name, list(names), SLIP)) and near not in given:
-                yield entry.key, name, near
+            elif name not in self.beneath and (near := nearest(name, list(names), SLIP)):
+                slip = near not in given or nearest(name, [near], CLOSE)
+                if slip and given.get(near) is not entry.key.span.source:
+                    yield entry.key, name, near
 
     def _names(self, kind: Kind) -> dict[str, list[Kind]]:
         """The fields of all classes that a type may be."""

@@ -32,12 +32,15 @@ from preflight.frontends.refusals import of_code
 from preflight.frontends.registry_names import misspelt, of_files, of_verl
 from preflight.frontends.release_detection import Shown, of_overrides, shown, with_evidence
 from preflight.frontends.verl_values import of_entry, of_loggers, of_name, of_sizes, taken
-from preflight.loaders.composition.overrides import Override, apply, read_override
+from preflight.frontends.verl_variants import NAMES as VARIANTS
+from preflight.frontends.verl_variants import lacks_check, of_variant, starts
+from preflight.loaders.composition.overrides import Override, Refused, apply, read_override
 from preflight.loaders.composition.resolved_values import Composed
 from preflight.loaders.defaults_tree import json_tree
 from preflight.loaders.document import Document, Node, Problem, Word
 from preflight.run.value import Value, unknown
 from preflight.run.version_ranges import numbers
+from preflight.source.finding import Message
 from preflight.source.type_hints import Any
 
 ENGINE = "verl/workers/engine/megatron/transformer_impl.py"
@@ -49,8 +52,6 @@ NAMES = ("ppo_trainer", "ppo_megatron_trainer")
 """Its own configs; others are in files of other projects."""
 APART = ("megatron/training/", "megatron/legacy", "megatron/rl", "pretrain_", "gpt_builders", "model_provider")
 """It builds the network with Megatron-Bridge and trains it with its own code."""
-VARIANTS = ("fully_async_ppo_megatron_trainer", "one_step_off_ppo_megatron_trainer")
-"""Configs of its other trainers: they add keys, but change none of those read here."""
 
 
 def world(run: Run) -> Value:
@@ -195,6 +196,8 @@ def read_ppo(document: Document, surroundings: Surroundings) -> Reading:
     found = typed(front_end, Dotted(config, (document,), overrides, base.span.source), surroundings, inside=inside)
     theirs = named not in (*NAMES, *VARIANTS)
     found.parsed.open = document.launch.open or theirs or any(map(_may_be_any, words))
+    if not any(one.key == ENGINE_GROUP for one in overrides) and _experts_differ(front_end):
+        found.parsed.written.setdefault(EXPERTS, unknown("its default is another one in older releases"))
     others, stated = _others(known.release), surroundings.request.target is not None
     unread_ = [one for one in refused if not configures(front_end, one.override.key, document, surroundings)]
     own = partial(mentions, front_end, document=document, surroundings=surroundings)
@@ -202,6 +205,7 @@ def read_ppo(document: Document, surroundings: Surroundings) -> Reading:
     if ours:
         read = [one for one in overrides if not composes(front_end, _option(one), document, surroundings)]
         faults += of_groups(known, named, read, others, stated)
+        faults += [] if whole or ENGINE_GROUP in groups else _of_engines(known, read, stated)
     if whole:
         faults += of_keys(known, unread_, others, stated)
         faults += of_classes(known, set_, others, stated)
@@ -213,8 +217,22 @@ def read_ppo(document: Document, surroundings: Surroundings) -> Reading:
         faults += of_another_engine(
             other, [one for one in left if not configures(front_end, one.override.key, document, surroundings)]
         )
+    if starts(document.launch.entry.text or "", named):
+        mine = partial(configures, front_end, document=document, surroundings=surroundings)
+        apart = partial(lacks_check, named, front_end, document, surroundings)
+        faults += of_variant(known, named, set_, [one for one in RELEASES if one != known.release], stated, mine, apart)
     found.parsed.faults += [doubted(one, surroundings) if one.kind == UNREAD else one for one in faults]
     return reading(front_end, document, surroundings, found)
+
+
+EXPERTS = "expert_tensor_parallel_size"
+
+
+def _experts_differ(front_end: FrontEnd) -> bool:
+    """Whether the releases that a run fits have different defaults for the tensor parallelism of experts: it is 1 in
+    0.6.0, and the size of the rest of the network from 0.6.1 on."""
+    path = ("actor_rollout_ref", "actor", "megatron", EXPERTS)
+    return len({contract("verl", one).at(path) for one in front_end.fits("")}) > 1
 
 
 def _of_code(
@@ -328,6 +346,13 @@ def _named(words: tuple[Word, ...]) -> str:
 def _may_be_any(word: Word) -> bool:
     """Whether a word may be any override."""
     return word.text is None and not (word.pieces and word.pieces[0].text)
+
+
+def _of_engines(known: Contract, overrides: Sequence[Override], stated: bool) -> Iterator[Problem]:
+    """The choice of an engine in a release that has no group of them: Hydra refuses a key that the config lacks."""
+    for one in of_keys(known, [Refused("unknown", one) for one in overrides if one.key == ENGINE_GROUP]):
+        hint = Message("{message}; --config-name={name} has Megatron's config", message=one.message, name=NAMES[1])
+        yield one._replace(message=hint, harmless=not stated, fix=None)
 
 
 SECTIONS = {"actor_rollout_ref.actor.megatron.": "engine.", "actor_rollout_ref.actor.optim.": "optim."}

@@ -64,6 +64,17 @@ def around(asked: Target | None, known: Iterable[Target]) -> tuple[Target, ...]:
     return tuple(releases[version] for version in order[max(0, above - 1) : max(0, above - 1) + 2])
 
 
+def enclosing(asked: Target, known: Iterable[Target]) -> tuple[Target, ...]:
+    """The described releases just below and just above the requested one, patch releases included; () if it is older or
+    newer than all."""
+    line, wanted = branch(asked.version)
+    own = ((branch(target.version), target) for target in known if target.framework == asked.framework)
+    releases = {number: target for (other, number), target in own if other == line and number}
+    older = [number for number in releases if number < wanted]
+    newer = [number for number in releases if number > wanted]
+    return (releases[max(older)], releases[min(newer)]) if wanted and older and newer else ()
+
+
 def strange(job: Job) -> str:
     """An option or a choice which shows that the parser is not a described one, if the call does not state the target;
     "" if all are known or misspelt. Entry scripts may add options; for them only options of an earlier release count.

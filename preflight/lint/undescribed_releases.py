@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from preflight.job import Job
-from preflight.lint.severity_downgrades import SecondLook, lowered, offered_only
-from preflight.lint.uncertain_facts import around, undescribed
-from preflight.lint.upstream_evidence import refused_in
+from preflight.lint.severity_downgrades import SecondLook, lowered, offered_only, settled
+from preflight.lint.uncertain_facts import around, enclosing, undescribed
+from preflight.lint.upstream_evidence import evidence, refused_in
 from preflight.loaders.document import Document
 from preflight.run.request import Target
 from preflight.source.finding import Finding, Kind, Message, Severity
@@ -17,11 +17,15 @@ Place = tuple[str, str, int]
 
 def with_neighbours(document: Document, found: list[Finding], job: Job, look: SecondLook) -> list[Finding]:
     """The findings; for an undescribed release, an error that one of the neighbouring described releases does not
-    report is a warning, and so is one about an option or key that resembles no known one: it may be new."""
+    report is a warning, and so is one about an option or key that resembles no known one: it may be new. Between two
+    releases of a front end that both refuse it, it is an error; a front end that is older or newer than all may have
+    other keys, and of the keys that a release adds, up to a third resemble a known one."""
     asked = undescribed(job)
     if asked is None or not _errors(found):
         return found
-    neighbours = _Neighbours(document, job, around(asked, look.described()), look)
+    described, front_end = tuple(look.described()), evidence(asked.framework) is None
+    between = enclosing(asked, described) if front_end else ()
+    neighbours = _Neighbours(document, job, between or around(asked, described), look, bool(between))
     return [_judged(finding, job, asked, neighbours) for finding in found]
 
 
@@ -29,7 +33,8 @@ def _judged(finding: Finding, job: Job, asked: Target, neighbours: _Neighbours) 
     if finding.severity is not Severity.ERROR or finding.kind is Kind.MEMORY:
         return finding
     held = neighbours.reporting(finding)
-    new = finding.kind is Kind.OPTIONS and finding.fix is None
+    doubted = finding.fix is None or evidence(asked.framework) is None
+    new = finding.kind is Kind.OPTIONS and not neighbours.between and doubted
     if all(held.values()) and not new:
         return finding
     other = next((there for there in held if held[there] is False), None)
@@ -42,10 +47,11 @@ def _judged(finding: Finding, job: Job, asked: Target, neighbours: _Neighbours) 
 
 
 class _Neighbours:
-    """The described releases around the one of a run."""
+    """The described releases around the one of a run. between: whether it is newer than one and older than another; the
+    checks of a front end are then compared by reading the file as each."""
 
-    def __init__(self, document: Document, job: Job, near: Sequence[Target], look: SecondLook) -> None:
-        self._document, self._look = document, look
+    def __init__(self, document: Document, job: Job, near: Sequence[Target], look: SecondLook, between: bool) -> None:
+        self._document, self._look, self.between = document, look, between
         certainty = job.arguments.certainty
         self._stacks = {there: certainty.stack(there.version) or {there.framework: there.version} for there in near}
         self._found: dict[Target, frozenset[Place]] = {}
@@ -56,15 +62,16 @@ class _Neighbours:
         return {there: self._reports(finding, there) for there in self._stacks}
 
     def _reports(self, finding: Finding, there: Target) -> bool | None:
-        if finding.kind.of_release:
+        if finding.kind.of_release and (not self.between or evidence(there.framework) is not None):
             return refused_in(finding.rule, finding.rule.partition("/")[0], self._stacks[there])
         return (finding.rule, finding.path, finding.span.start) in self._errors_of(there)
 
     def _errors_of(self, there: Target) -> frozenset[Place]:
         if there not in self._found:
-            request = self._look.request._replace(target=there)
-            job = self._look.read(self._document, request)
-            self._found[there] = _errors(self._look.check(job)) if job is not None else frozenset()
+            look = self._look._replace(request=self._look.request._replace(target=there))
+            job = look.read(self._document, look.request)
+            found = settled(self._document, look.check(job), job, look) if job is not None else []
+            self._found[there] = _errors(found)
         return self._found[there]
 
 

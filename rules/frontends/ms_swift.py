@@ -252,6 +252,7 @@ MS_SWIFT.add(
             a.loss_type.is_set,
             ~a.loss_type.is_in(*LOSSES, *NEWER),
             ~a.external_plugins,
+            ~a.custom_register_path,
         ),
         message="ms-swift has no loss {loss_type} for --task_type {task_type}, and --external_plugins adds none",
         why="the run fails with a KeyError when its trainer is created",

@@ -1,4 +1,4 @@
-"""NeMo RL's own checks of everything except the trained policy: generation engines, the teacher, the value model, and validation."""
+"""NeMo RL's own checks of its generation engines, teacher, value model and validation."""
 
 from preflight.dialects.megatron import megatron_names
 from preflight.frontends.front_end import names
@@ -191,6 +191,31 @@ NEMO_RL.add(
         ),
         upstream=f"{GRPO}:430",
         at=(a.force_on_policy_ratio, a.global_batch_size, a.num_prompts_per_step),
+    ),
+    divides(
+        "rollouts-over-batch",
+        a.global_batch_size,
+        SAMPLES,
+        message=(
+            "{num_prompts_per_step} prompts x {num_generations_per_prompt} generations are not a multiple of "
+            "policy.train_global_batch_size {global_batch_size}"
+        ),
+        why="the first update is refused, after the first rollout: it takes whole batches",
+        upstream="nemo_rl/distributed/batched_data_dict.py:395",
+        at=(a.num_prompts_per_step, a.num_generations_per_prompt, a.global_batch_size),
+        after=("nemo-rl/on-policy-batch",),
+    ),
+    divides(
+        "distilled-over-batch",
+        a.global_batch_size,
+        a.distillation_prompts * a.distillation_generations,
+        message=(
+            "{distillation_prompts} prompts x {distillation_generations} generations are not a multiple of "
+            "policy.train_global_batch_size {global_batch_size}"
+        ),
+        why="the first update is refused, after the first rollout: it takes whole batches",
+        upstream="nemo_rl/distributed/batched_data_dict.py:395",
+        at=(a.distillation_prompts, a.distillation_generations, a.global_batch_size),
     ),
     refuse(
         "dual-clip-below-one",

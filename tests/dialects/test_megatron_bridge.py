@@ -363,3 +363,13 @@ def test_what_is_no_list_of_names_is_not_known(tmp_path: Path, value: str) -> No
     text = FILE.replace("  seq_length: 4096\ndataset", f"  recompute_modules: {value}\n  seq_length: 4096\ndataset")
     found = report(tmp_path, text)
     assert (found.jobs[0].arguments.get("recompute_modules").known, said(found)) == (False, {})
+
+
+@pytest.mark.parametrize(("module", "told"), [("core_attn", False), ("mhc", False), ("core_atn", True)])
+def test_a_module_of_a_later_megatron_may_be_in_the_one_below(tmp_path: Path, module: str, told: bool) -> None:
+    """Megatron-Bridge 0.6.0 builds on a commit between releases; its recipes of DeepSeek V4 recompute mhc."""
+    model = f"{{tensor_model_parallel_size: 1, recompute_granularity: selective, recompute_modules: [{module}]}}"
+    train = (
+        "train: {train_iters: 9, micro_batch_size: 1, global_batch_size: 8}\nddp: {use_distributed_optimizer: true}\n"
+    )
+    assert ("megatron/unknown-module" in said(report(tmp_path, f"{train}model: {model}\n"))) is told

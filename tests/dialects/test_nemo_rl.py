@@ -405,3 +405,16 @@ ONE = BASE.replace("gpus_per_node: 8\n  num_nodes", "gpus_per_node: 1\n  num_nod
 )
 def test_one_device_that_a_config_inherits_is_a_placeholder(tmp_path: Path, child: str, base: str, told: bool) -> None:
     assert ("nemo-rl/generation-takes-all" in said(report(tmp_path, child, base))) is told
+
+
+@pytest.mark.parametrize(
+    ("child", "near"),
+    [
+        ("cluster: {gpu_per_node: 4}\n", "gpus_per_node"),  # the parent gives gpus_per_node
+        ("policy: {train_global_batchsize: 4}\n", "train_global_batch_size"),
+        ("policy: {note_of_mine: 4}\n", ""),
+    ],
+)
+def test_a_key_that_misspells_one_of_the_parent_is_never_read(tmp_path: Path, child: str, near: str) -> None:
+    found = said(report(tmp_path, f"grpo: {{num_prompts_per_step: 32}}\n{child}")).get("unread-key", "")
+    assert found.endswith(f"did you mean {near}") if near else not found

@@ -259,3 +259,22 @@ def test_a_patch_release_has_its_own_keys(key: str, having: tuple[str, ...]) -> 
         report = preflight.check_text(text, name="run.sh", target=f"verl@{release}")
         told = [f for f in report.findings if f.rule == "unread-key" and f.severity is preflight.Severity.ERROR]
         assert bool(told) == (release not in having), release
+
+
+@pytest.mark.parametrize(
+    ("more", "target", "told"),
+    [
+        ("--config-name=ppo_megatron_trainer", None, False),  # 0.6.0 would train it
+        ("--config-name=ppo_megatron_trainer", "verl@0.6.0", False),
+        ("--config-name=ppo_megatron_trainer", "verl@0.6.1", True),
+        ("model_engine=megatron", None, True),
+    ],
+)
+def test_the_default_size_of_experts_is_that_of_the_release(more: str, target: str | None, told: bool) -> None:
+    megatron = "actor_rollout_ref.actor.megatron"
+    script = (
+        f"python3 -m verl.trainer.main_ppo {more} {megatron}.tensor_model_parallel_size=4"
+        f" {megatron}.expert_model_parallel_size=8 trainer.nnodes=1 trainer.n_gpus_per_node=8\n"
+    )
+    found = preflight.check_text(script, name="run.sh", target=target)
+    assert ("expert-grid" in {finding.rule for finding in found.findings}) is told

@@ -146,12 +146,27 @@ def verl(sources: Sources) -> dict[str, Any]:
     return {
         "trainer": tree,
         "other engines": others,
+        "variants": variants(sources),
         "made": made,
         "fields": {name: own for name, own in of_classes.items() if own},
         "choices": {name: own for name, own in taken.items() if own},
         "groups": {name: groups(sources, name) for name in ("ppo_trainer", "ppo_megatron_trainer")},
         "registries": {name: names for name, names in found.items() if names},
     }
+
+
+OVER = ["ppo_megatron_trainer", "_self_"]
+
+
+def variants(sources: Sources) -> dict[str, Any]:
+    """The configs of its asynchronous trainers over that of its trainer with Megatron, without the latter."""
+    found = {}
+    for path in sources.below("", "_ppo_megatron_trainer.yaml"):
+        tree = yaml.safe_load(sources.text(path))
+        if tree.pop("defaults", None) == OVER:
+            tree.pop("hydra", None)
+            found[Path(path).stem] = tree
+    return dict(sorted(found.items()))
 
 
 def trainer(sources: Sources, engine: str) -> Any:

@@ -33,7 +33,7 @@ IDENTITIES = ("frozenset", "set", "tuple", "list", "cast", "omega_conf_to_datacl
 """Functions that return the same values."""
 TYPES = ("int", "float", "bool", "str", "list", "tuple", "dict")
 RETURNS, RAISES = "returns", "raises"
-MOST_ITEMS, MOST_DEPTH, MOST_NODES = 8, 4, 60
+MOST_ITEMS, MOST_DEPTH, MOST_NODES = 8, 4, 80
 Env = dict[str, Any]
 
 

@@ -235,11 +235,9 @@ NEMO_RL = (
         "nemo_rl/algorithms/loss/loss_functions.py", "ClippedPGLossFn.__init__", {"cfg": "loss_fn"}, _in("grpo", "ppo")
     ),
     Place("nemo_rl/algorithms/loss_functions.py", "ClippedPGLossFn.__init__", {"cfg": "loss_fn"}, _in("grpo", "ppo")),
-    Place(
-        "nemo_rl/algorithms/loss/loss_functions.py",
-        "DistillationLossFn.__init__",
-        {"cfg": "loss_fn"},
-        _in("distillation"),
+    *(
+        Place(f"nemo_rl/algorithms/{module}.py", "DistillationLossFn.__init__", {"cfg": "loss_fn"}, _in("distillation"))
+        for module in ("loss/loss_functions", "loss_functions")
     ),
     Place("nemo_rl/models/policy/lm_policy.py", "Policy.__init__", OF_POLICY),
     *(
