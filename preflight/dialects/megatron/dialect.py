@@ -132,6 +132,7 @@ class MegatronDialect:
             versions=_with(_patch(target, identity, surroundings), run.versions),
             names=lambda: table.defaults,
             words=spelled.words,
+            collects=table.collects,
             certainty=certainty(run, document, target, typed, identity, surroundings),
         )
         planned = replace(plan(run, target, writer), supposed=cache(lambda: source.supposed(writer)))
