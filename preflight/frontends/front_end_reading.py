@@ -288,7 +288,7 @@ def read(front_end: FrontEnd, document: Document, surroundings: Surroundings, ty
 def _unless_declared(
     front_end: FrontEnd, faults: Sequence[Problem], document: Document, surroundings: Surroundings
 ) -> Iterator[Problem]:
-    """The faults of a run without the options that the source around it declares, if it is not the described release."""
+    """The faults of a run without options that the source around it declares, unless that is the described release."""
     package = package_of(front_end, document, surroundings) if any(one.kind == UNREAD for one in faults) else None
     same = package is not None and numbers(package.version) == numbers(front_end.release)
     for fault in faults:
