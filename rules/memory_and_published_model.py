@@ -284,8 +284,8 @@ def _traits(job: Job, model: Published) -> Iterator[Finding | Unverified]:
 
 
 def _has_own_base(job: Job, model: Published) -> bool:
-    """Whether the run states another rotary base: with a trait that differs as well, it is a network of its own, which
-    only uses the tokenizer."""
+    """Whether the run states another rotary base: with a trait that differs as well, it is a different network
+    that only uses the tokenizer."""
     value = job.plan.model.rotary_base
     return value.known and value.setting is not None and value.raw != model.traits.get("theta", value.raw)
 

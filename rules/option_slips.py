@@ -44,7 +44,7 @@ def repeated_flag(job: Job) -> Iterator[Finding]:
 
     ## What it does
     Finds an option that appears twice in one launch with different values. Options that are unknown to every described
-    parser, and options of a fork's own parser whose action is not known, are not reported, because they may collect
+    parser, and options of a fork's own parser with an unknown action, are not reported, because they may collect
     their values.
 
     ## Why is this bad?
