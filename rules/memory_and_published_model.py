@@ -130,7 +130,8 @@ def differs_from_published(job: Job) -> Iterator[Finding | Unverified]:
     is piped into (`| tee logs/qwen3_8b.log`), and reports a size if it is the only one that differs from the published values: hidden size, heads, key-value heads, intermediate size,
     experts, experts per token. If all of these and the number of layers agree, it also compares the head
     width, the weights of the output layer (shared with the embedding, or separate), the norm of queries and keys, the
-    gate of the MLP, and biases. If these agree as well, it checks whether the base of the rotary positions is less than
+    gate of the MLP, and biases, unless the run states another base of the rotary positions, too: it is a different
+    network that only uses the tokenizer. If these agree as well, it checks whether the base of the rotary positions is less than
     the published one. A number of layers is only compared if it is at least three quarters of the published one,
     because tests and trials shorten models. A mixture-of-experts network is not compared with a dense model, because it
     may only use its tokenizer.
@@ -168,6 +169,8 @@ def differs_from_published(job: Job) -> Iterator[Finding | Unverified]:
     own = {name: getattr(job.plan.model, name) for name in COMPARED if name in model.sizes}
     if "experts" in own and "dense" not in model.traits and model.sizes["ffn"] != model.sizes.get("expert_ffn"):
         own.pop("ffn", None)  # every layer has experts, which have a separate width
+    if _has_own_groups(document):
+        own.pop("query_groups", None)
     known = {name: value for name, value in own.items() if value.known and isinstance(value.raw, int)}
     odd = [name for name, value in known.items() if value.raw != model.sizes[name]]
     lost = next((value for value in own.values() if not value.known), None)
@@ -200,6 +203,15 @@ def _is_from_config(document: Document) -> bool:
     """Whether an option of a fork builds the network from the model's own config."""
     words = document.launch.words if document.launch is not None else ()
     return any(_FROM_CONFIG.fullmatch((word.text or "").partition("=")[0]) is not None for word in words)
+
+
+_GROUPS = lazy_pattern(r"--n(?:um)?[-_](?:kv|key[-_]value)[-_]heads")
+
+
+def _has_own_groups(document: Document) -> bool:
+    """Whether an option of Megatron-DeepSpeed or another fork sets the key-value heads."""
+    words = document.launch.words if document.launch is not None else ()
+    return any(_GROUPS.fullmatch((word.text or "").partition("=")[0]) is not None for word in words)
 
 
 _LAUNCH = 20_000
@@ -256,7 +268,7 @@ def _traits(job: Job, model: Published) -> Iterator[Finding | Unverified]:
         return
     if not odd:
         yield from _rotary_base(job, model)
-    if not 0 < len(odd) <= MOST_TRAITS:
+    if not 0 < len(odd) <= MOST_TRAITS or _has_own_base(job, model):
         return
     name, value = odd[0], own[odd[0]]
     here, there = (TRAITS[name][0 if has else 1] for has in (value.raw, wanted[name]))
@@ -269,6 +281,13 @@ def _traits(job: Job, model: Published) -> Iterator[Finding | Unverified]:
         ),
         span=job.place(value, job.plan.model.hidden),
     )
+
+
+def _has_own_base(job: Job, model: Published) -> bool:
+    """Whether the run states another rotary base: with a trait that differs as well, it is a different network
+    that only uses the tokenizer."""
+    value = job.plan.model.rotary_base
+    return value.known and value.setting is not None and value.raw != model.traits.get("theta", value.raw)
 
 
 def _rotary_base(job: Job, model: Published) -> Iterator[Finding]:

@@ -44,7 +44,8 @@ def repeated_flag(job: Job) -> Iterator[Finding]:
 
     ## What it does
     Finds an option that appears twice in one launch with different values. Options that are unknown to every described
-    parser are not reported, because they may collect their values.
+    parser, and options of a fork's own parser with an unknown action, are not reported, because they may collect
+    their values.
 
     ## Why is this bad?
     The last value wins. Changing the first one has no effect.
@@ -67,6 +68,7 @@ def repeated_flag(job: Job) -> Iterator[Finding]:
         if (
             before is None
             or (flag.span.path, flag.span.start) in foreign
+            or name in job.arguments.collects
             or any(w.text is None or w.maybe for w in (flag, before[0], *values, *before[1]))
         ):
             continue

@@ -147,8 +147,8 @@ def embedding_stage(run: Run) -> None:
 
 
 OF_OPTIONS = (UNREAD, BAD_CHOICE, BAD_VALUE)
-"""Faults that depend on the options of a release: from 1.0 on, FlagScale trains with a separately installed Megatron
-(Megatron-LM-FL), whose options are not described."""
+"""Faults that depend on the options of a release: after 0.9.0, FlagScale trains with another Megatron (Megatron-LM-FL),
+whose options are not described."""
 FLAGSCALE = FrontEnd(
     "flagscale",
     "0.9.0",
@@ -228,7 +228,7 @@ def _read(dotted: Dotted, surroundings: Surroundings, *, whole: bool) -> Reading
     made = flatten(known, typed(known, dotted, surroundings), dotted, SHAPE, stated=stated, foreign=own)
     made.parsed.open = own or not whole
     package = package_of(known, dotted.documents[0], surroundings)
-    if package is None or numbers(package.version) <= numbers(known.release):
+    if package is None or (package.version and numbers(package.version) <= numbers(known.release)):
         return reading(known, dotted.documents[0], surroundings, made)
     made.parsed.faults = [fault for fault in made.parsed.faults if fault.kind not in OF_OPTIONS]
     found = reading(known, dotted.documents[0], surroundings, made)

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from preflight.dialects import Surroundings
 from preflight.dialects.megatron.checkout_release import merged
 from preflight.dialects.megatron.options import RELEASES, table
-from preflight.frontends.front_end import FrontEnd
-from preflight.loaders.document import Document
+from preflight.frontends.front_end import UNREAD, FrontEnd
+from preflight.loaders.document import Document, Problem
 from preflight.run.arguments import Certainty
 from preflight.run.version_ranges import is_final, numbers
 
 if TYPE_CHECKING:
     from preflight.program.checkout.config_consumers import FrontEndPackage
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 from preflight.dialects import Reading
@@ -270,7 +270,7 @@ def read(front_end: FrontEnd, document: Document, surroundings: Surroundings, ty
         keeps=keeps,
         environment=spelled.environment if spelled.closed else Inherited(spelled.environment),
         switches=tuple(run.switches),
-        problems=tuple(parsed.faults),
+        problems=tuple(_unless_declared(front_end, parsed.faults, document, surroundings)),
         open=parsed.open,
         settled=frozenset(run.settled),
         handed=run.handed,
@@ -283,6 +283,18 @@ def read(front_end: FrontEnd, document: Document, surroundings: Surroundings, ty
     made = front.planned(plan(run, front.target, writer), run)
     planned = replace(made, supposed=lambda: _supposed(front._replace(cluster=cluster), writer))
     return Reading(typed.documents, front.target, replace(arguments, relayout=relayout(arguments)), planned, cluster)
+
+
+def _unless_declared(
+    front_end: FrontEnd, faults: Sequence[Problem], document: Document, surroundings: Surroundings
+) -> Iterator[Problem]:
+    """The faults of a run without options that the source around it declares, unless that is the described release."""
+    package = package_of(front_end, document, surroundings) if any(one.kind == UNREAD for one in faults) else None
+    same = package is not None and numbers(package.version) == numbers(front_end.release)
+    for fault in faults:
+        key = fault.span.text.partition("=")[0]
+        if package is None or same or fault.kind != UNREAD or "." in key or not package.declares(key):
+            yield fault
 
 
 def _supposed(front: Front, writer: Writer) -> Supposed | None:

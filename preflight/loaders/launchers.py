@@ -136,6 +136,7 @@ STARTERS = _WRAPPERS | _SUBCOMMANDS.keys() | ELSEWHERE | TASKS | {"salloc"}
 """Commands that start another one."""
 SHELLS = frozenset("bash sh dash zsh ksh mksh ash rbash".split())
 _TORCH = ("torch.distributed.run", "torch.distributed.launch", "torch.distributed.elastic")
+_VARIABLE = lazy_pattern(r"\$\{?\w+\}?")
 _SLOTS = lazy_pattern(r"[\w.-]+:\d+(?:,\d+)*(?:@[\w.-]+:\d+(?:,\d+)*)*")
 _RUNNERS = frozenset(
     "cProfile profile pdb ipdb trace coverage debugpy viztracer memray scalene pyinstrument kernprof "
@@ -351,7 +352,9 @@ class _Taker(FrontReader):
         if len(words) < 2 or words[1].text not in SUBCOMMANDS[command_name(words[0])]:
             return None
         name, (each, nodes) = command_name(words[0]), map(self.environment.get, ("NPROC_PER_NODE", "NNODES"))
-        hosts = count(nodes, "NNODES") if nodes is not None else Count(1, None, f"{name}'s default")
+        outside = any(_VARIABLE.fullmatch(word.because) for word in words if word.text is None)
+        usual = Count(1, None, f"{name}'s default", assumed="$NNODES" if outside else "")  # as its other variables
+        hosts = count(nodes, "NNODES") if nodes is not None else usual
         if each is None:
             return self.made(
                 name, words[:1], words[1:], (Count(Unknown("$NPROC_PER_NODE"), words[0].span, name, True),)

@@ -155,6 +155,9 @@ class Arguments:
     places_of: str = ""
     """The release to which the line numbers in the rules refer; the evidence maps them to this release."""
 
+    collects: frozenset[str] = frozenset()
+    """Options that may keep each of their values if they are repeated."""
+
     words: tuple[Word, ...] = ()
     """The words that the option parser receives, if there is one."""
 

@@ -88,6 +88,11 @@ def _preferred(flags: tuple[Flag, ...], name: str) -> str:
     return next((flag.option for flag in flags if flag.option == wanted), flags[0].option)
 
 
+def _read(document: Document, ranks: Document | None) -> tuple[Document, ...]:
+    """The documents of a run: with the rank table, if there is one."""
+    return (document, ranks) if ranks else (document,)
+
+
 class MegatronDialect:
     """Commands, launch scripts and YAML files of Megatron-LM, MindSpeed and MindSpeed-LLM."""
 
@@ -132,11 +137,11 @@ class MegatronDialect:
             versions=_with(_patch(target, identity, surroundings), run.versions),
             names=lambda: table.defaults,
             words=spelled.words,
+            collects=table.collects,
             certainty=certainty(run, document, target, typed, identity, surroundings),
         )
         planned = replace(plan(run, target, writer), supposed=cache(lambda: source.supposed(writer)))
-        documents = (document, ranks) if ranks else (document,)
-        return Reading(documents, target, _writable(arguments, spelled), planned, cluster)
+        return Reading(_read(document, ranks), target, _writable(arguments, spelled), planned, cluster)
 
     def read_yaml(
         self,

@@ -47,6 +47,8 @@ class Table:
     def __init__(self, framework: str, version: str, flags: Iterable[Flag]) -> None:
         self.framework, self.version = framework, version
         self.options: dict[str, Flag] = {}
+        self.collects: frozenset[str] = frozenset()
+        """Options of a checkout's own parser that may keep each of their values."""
         self._dests: dict[str, list[Flag]] = {}
         for flag in flags:
             for spelling in (flag.option, *flag.also):
@@ -92,7 +94,10 @@ class Table:
         """A table with some options added or read differently."""
         changed = {flag.option: flag for flag in flags}
         kept = {flag.option: flag for flag in self.options.values()}
-        return Table(self.framework, self.version, {**kept, **changed}.values())
+        found = Table(self.framework, self.version, {**kept, **changed}.values())
+        listed = {one for one, flag in changed.items() if flag.nargs == "*" and one not in self.options}
+        found.collects = self.collects | listed
+        return found
 
     @property
     def label(self) -> str:

@@ -35,7 +35,7 @@ SLIME, BACKEND = "slime", "backends/megatron_utils/arguments.py"
 _QUOTED = r"version(?:__)?\s*=\s*['\"](\d[\w.]*)['\"]"
 _PARTS = r"MAJOR\s*=\s*(\d+)\s+MINOR\s*=\s*(\d+)\s+PATCH\s*=\s*(\d+)(?:\s+PRE_RELEASE\s*=\s*['\"](\w*)['\"])?"
 """The numbers of a release, and the suffix of a release candidate."""
-_PROJECT = r"(?m)^version = \"(\d[\w.]*)\""
+_PROJECT = r"(?m)^version = \"(\d[\w.-]*)\""
 
 
 def _slime(package: str) -> tuple[str, ...]:
@@ -55,7 +55,7 @@ LAYOUTS = (
     ),
     FrontEndLayout("ms-swift", "swift/version.py", ("swift/version.py", _QUOTED)),
     FrontEndLayout("areal", "areal/api/alloc_mode.py", ("pyproject.toml", _QUOTED)),
-    FrontEndLayout("flagscale", "flagscale/transformations/__init__.py", ("pyproject.toml", _PROJECT)),  # since 1.0
+    FrontEndLayout("flagscale", "flagscale/transformations/__init__.py", ("pyproject.toml", _PROJECT)),  # after 0.9.0
 )
 
 
@@ -146,6 +146,13 @@ class FrontEndPackage:
         quoted = (f'"{name}"', f"'{name}'")
         texts = (self.files.text(path) or "" for path in self.files.names(folder))
         return any(one in text for text in texts for one in quoted)
+
+    def declares(self, key: str) -> bool:
+        """Whether code of the program has a key as an option in quotes, or as a field of a class."""
+        name = "[-_]".join(map(re.escape, re.split("[-_]", key.lstrip("-"))))
+        declared = re.compile(rf"[\"']--{name}[\"']|^ {{1,8}}{name} ?:", re.MULTILINE)
+        folder = self._layout.mark.split("/")[0]
+        return any(declared.search(self.files.text(path) or "") is not None for path in self.files.names(folder))
 
     def says(self, file: str, name: str) -> bool:
         """Whether a file of its code has a name in quotes."""
