@@ -25,10 +25,10 @@ if TYPE_CHECKING:  # few plugins have a front end, and its reader is large
     from preflight.frontends.flat_options import Run as Run
     from preflight.frontends.flat_options import derives as derives
     from preflight.frontends.flat_options import read_options as read_options
-    from preflight.frontends.front_end_detection import FrontEndDialect as FrontEndDialect
+    from preflight.frontends.supported_front_ends import FrontEndDialect as FrontEndDialect
 
 _OF_FRONT_ENDS = {
-    "FrontEndDialect": "front_end_detection",
+    "FrontEndDialect": "supported_front_ends",
     **dict.fromkeys(("FrontEnd", "Flag", "Run", "derives", "read_options"), "flat_options"),
 }
 """The parts of a front end, and their modules in `preflight.frontends`."""

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from preflight import Finding, Job, Message, Severity, rule, schemas
-from preflight.frontends.front_end_detection import FRONT_ENDS
+from preflight.frontends.supported_front_ends import FRONT_ENDS
 from preflight.job import OF_ENVIRONMENT, READ_AS_ANOTHER
 from preflight.run.version_ranges import numbers
 from preflight.source.lazy_regex import lazy_pattern

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import preflight
-from preflight.frontends.front_end_detection import FRONT_ENDS
+from preflight.frontends.supported_front_ends import FRONT_ENDS
 
 FRAMEWORKS = {
     *("megatron", "mindspeed", "mindspeed-llm", "mindformers"),

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import preflight
 from preflight.frontends.front_end import data
-from preflight.frontends.front_end_detection import FRONT_ENDS as DIALECTS
+from preflight.frontends.supported_front_ends import FRONT_ENDS as DIALECTS
 from preflight.run.version_ranges import numbers
 from preflight.source.finding import Severity
 from preflight.source.source_file import InputError

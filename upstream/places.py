@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from preflight.frontends.front_end_detection import FRONT_ENDS
+from preflight.frontends.supported_front_ends import FRONT_ENDS
 from preflight.report.rule_coverage import parts
 from upstream.frameworks import FRAMEWORKS, Framework
 

@@ -1,13 +1,10 @@
-"""Programs that are not described, and the described releases of front ends."""
+"""Programs that are not described: how a script or a config shows them."""
 
 from __future__ import annotations
 
 import re
-from functools import cache
 
-from preflight import schemas
-from preflight.loaders.document import Document, Launch
-from preflight.run.version_ranges import numbers
+from preflight.loaders.document import Launch
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.record import NamedTuple
 
@@ -60,26 +57,3 @@ def _starts(launch: Launch, program: Undescribed) -> bool:
 DEEPSPEED = "Megatron-DeepSpeed"
 _BY_DEEPSPEED = lazy_pattern(r"(?m)^[ \t]*(?:\w+=[\"'])?deepspeed[ \t](?:[^\n\\]|\\\n|\\.){0,2000}?\bpretrain_\w+\.py")
 """A line that starts one of its scripts."""
-
-
-FOLDER = "frontends/contracts"
-
-
-@cache
-def contracts(front_end: str, without: str = "") -> tuple[str, ...]:
-    """The releases of a front end with a contract, newest first. without: the release to leave out."""
-    start = f"{FOLDER}/{front_end}-"
-    found = (name.removeprefix(start) for name in schemas.names(FOLDER) if name.startswith(start))
-    return tuple(sorted((one for one in found if one[:1].isdigit() and one != without), key=numbers, reverse=True))
-
-
-_AREAL = lazy_pattern(r"(?s)\s*megatron\s*[:\[].*")
-
-
-def is_areal(document: Document) -> bool:
-    """An experiment whose actor's backend is Megatron, next to its cluster or its data."""
-    tree = document.tree if document.kind == "yaml" else None
-    backend = tree.get("actor", "backend") if tree is not None else None
-    if tree is None or backend is None or _AREAL.fullmatch(str(backend.value)) is None:
-        return False
-    return tree.get("cluster") is not None or tree.get("train_dataset") is not None

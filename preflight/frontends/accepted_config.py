@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 
 from preflight import schemas
-from preflight.dialects.supported_programs import FOLDER
+from preflight.frontends.described_releases import FOLDER
 from preflight.frontends.refusal_rows import Row, identity, listed
 from preflight.loaders.defaults_tree import json_tree
 from preflight.loaders.document import Node

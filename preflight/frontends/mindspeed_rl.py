@@ -9,7 +9,7 @@ from preflight.dialects import Reading, Surroundings
 from preflight.dialects.megatron.derivation_namespace import Run, derives
 from preflight.dialects.megatron.parsing import Parsed
 from preflight.dialects.megatron.run_inputs import MINDSPEED_STEPS
-from preflight.dialects.supported_programs import contracts
+from preflight.frontends.described_releases import contracts
 from preflight.frontends.dotted_config import Dotted, hydra, typed
 from preflight.frontends.front_end import FrontEnd, doubted, unread
 from preflight.frontends.front_end_reading import Typed

@@ -9,9 +9,9 @@ from preflight import schemas
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.megatron import batch, layout, network_sizes, pipeline
 from preflight.dialects.megatron.derivation_namespace import NotKnown, Run, derives
-from preflight.dialects.supported_programs import FOLDER, contracts
 from preflight.frontends import colocated_models
 from preflight.frontends.accepted_config import lacks, made_since, nearest_release
+from preflight.frontends.described_releases import FOLDER, contracts
 from preflight.frontends.dotted_config import Dotted, opener, typed
 from preflight.frontends.front_end import FrontEnd, unread
 from preflight.frontends.front_end_reading import Typed, mentions

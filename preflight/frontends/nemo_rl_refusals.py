@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
 
 from preflight import schemas
-from preflight.dialects.supported_programs import FOLDER, contracts
+from preflight.frontends.described_releases import FOLDER, contracts
 from preflight.frontends.hydra_faults import REFUSED
 from preflight.frontends.refusal_rows import Row, identity, listed
 from preflight.frontends.refusals import of_code

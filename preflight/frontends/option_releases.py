@@ -9,8 +9,8 @@ from functools import cache
 from preflight import schemas
 from preflight.dialects.megatron.options import Flag
 from preflight.dialects.megatron.options import table as options
-from preflight.dialects.supported_programs import FOLDER, contracts
 from preflight.frontends.accepted_config import nearest_release
+from preflight.frontends.described_releases import FOLDER, contracts
 from preflight.frontends.front_end import FrontEnd, Keys, as_flags, data
 from preflight.run.request import Target
 from preflight.source.type_hints import Any

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 
 from preflight.dialects import Surroundings
-from preflight.dialects.supported_programs import contracts
 from preflight.frontends.accepted_config import contract
+from preflight.frontends.described_releases import contracts
 from preflight.frontends.front_end import FrontEnd
 from preflight.frontends.front_end_reading import package_of
 from preflight.frontends.option_releases import at_release, at_stated

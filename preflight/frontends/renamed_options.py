@@ -8,7 +8,7 @@ from functools import cache
 
 from preflight import schemas
 from preflight.dialects.megatron.options import Flag
-from preflight.dialects.supported_programs import contracts
+from preflight.frontends.described_releases import contracts
 from preflight.frontends.front_end import SAID, UNREAD, FrontEnd, data
 from preflight.frontends.option_releases import at_release
 from preflight.loaders.document import Problem, Word

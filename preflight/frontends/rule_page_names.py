@@ -8,8 +8,8 @@ from preflight.dialects.megatron.rule_page_names import spelled as of_megatron
 from preflight.dialects.megatron.rule_page_names import spelled as option
 from preflight.dialects.mindformers.rule_page_names import spelled as setting
 from preflight.frontends.front_end import data
-from preflight.frontends.front_end_detection import FRONT_ENDS
 from preflight.frontends.heterogeneous_meshes import CLAUSES, WORDS
+from preflight.frontends.supported_front_ends import FRONT_ENDS
 from preflight.lint.expressions import Handle
 from preflight.lint.rule_page import Spell, Spelled
 from preflight.source.lazy_regex import lazy_pattern

@@ -9,9 +9,9 @@ from preflight.dialects import Reading, Surroundings
 from preflight.dialects.megatron import batch, layout, network_sizes, pipeline
 from preflight.dialects.megatron.derivation_namespace import NotKnown, Run, derives
 from preflight.dialects.megatron.options import Flag, table
-from preflight.dialects.supported_programs import contracts
 from preflight.frontends import colocated_models
 from preflight.frontends.accepted_config import Contract, contract, lacks, made_since, nearest_release
+from preflight.frontends.described_releases import contracts
 from preflight.frontends.dotted_config import Dotted, typed
 from preflight.frontends.front_end import UNREAD, FrontEnd, Keys, data, doubted
 from preflight.frontends.front_end_reading import composes, configures, has_module, mentions

@@ -23,7 +23,7 @@ def preflight_dialects() -> Sequence[Dialect]:
     """The readers."""
     from preflight.dialects.megatron.lazy_dialect import Megatron
     from preflight.dialects.mindformers import MindFormersDialect
-    from preflight.frontends.front_end_detection import FRONT_ENDS
+    from preflight.frontends.supported_front_ends import FRONT_ENDS
 
     return [Megatron(), MindFormersDialect(), *FRONT_ENDS]
 

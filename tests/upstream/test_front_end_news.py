@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from preflight.dialects.supported_programs import contracts
+from preflight.frontends.described_releases import contracts
 from upstream import front_end_news
 from upstream.frameworks import FRONT_ENDS, MEGATRON
 from upstream.front_end_news import Offered, Seen, describe, described, offered, section

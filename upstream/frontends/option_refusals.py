@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from preflight.dialects.supported_programs import contracts
+from preflight.frontends.described_releases import contracts
 from preflight.frontends.front_end import data
 from preflight.run.version_ranges import numbers
 from upstream.frontends.option_releases import CHECKS, Clone

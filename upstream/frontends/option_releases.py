@@ -20,7 +20,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from preflight.dialects.supported_programs import contracts
+from preflight.frontends.described_releases import contracts
 from preflight.frontends.front_end import data
 from preflight.lint.constraint import Constraint
 from preflight.rules.frontends.flagscale import FLAGSCALE
