@@ -126,6 +126,35 @@ def launcher_on_one_node(job: Job) -> Iterator[Finding]:
     yield from job.noticed("launcher-on-one-node")
 
 
+@rule(id="ranks-not-set", severity=Severity.WARNING, frameworks=("megatron",), noticed=True)
+def ranks_not_set(job: Job) -> Iterator[Finding]:
+    """srun starts Megatron-LM in several tasks that do not know their rank.
+
+    ## What it does
+    Finds `srun python pretrain_gpt.py` with more than one task, if the script mentions neither ranks nor containers nor
+    MPI.
+
+    ## Why is this bad?
+    Megatron-LM reads `RANK` and `WORLD_SIZE`, which Slurm does not set. Every task is rank 0 of 1: with a layout of more
+    than one device it refuses to start, and otherwise each task trains and saves the same model alone.
+
+    The finding is a warning, because a prolog or a plugin of the cluster may set the variables.
+
+    ## Example
+        #SBATCH --nodes=2 --ntasks-per-node=8
+        srun python pretrain_gpt.py --tensor-model-parallel-size 8
+
+    Use instead:
+
+        #SBATCH --nodes=2 --ntasks-per-node=1
+        srun torchrun --nnodes 2 --nproc-per-node 8 --rdzv-backend c10d --rdzv-endpoint $HOST:29500 pretrain_gpt.py --bf16
+
+    ## References
+    Megatron-LM core_v0.12.1, megatron/training/arguments.py, parse_args: RANK and WORLD_SIZE; core_v0.19.0, :143
+    """
+    yield from job.noticed("ranks-not-set")
+
+
 @rule(id="launcher-beyond-allocation", severity=Severity.ERROR, noticed=True)
 def launcher_beyond_allocation(job: Job) -> Iterator[Finding]:
     """A launcher needs more nodes, tasks or devices than the job has.

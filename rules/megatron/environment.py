@@ -10,6 +10,16 @@ CONNECTIONS = env("CUDA_DEVICE_MAX_CONNECTIONS")
 ATTENTION = env("NVTE_ALLOW_NONDETERMINISTIC_ALGO")
 CUBLAS = env("CUBLAS_WORKSPACE_CONFIG")
 MAMBA, CONVOLUTION = env("MAMBA_DETERMINISTIC"), env("CAUSAL_CONV1D_DETERMINISTIC")
+FLASH, FUSED, UNFUSED = env("NVTE_FLASH_ATTN"), env("NVTE_FUSED_ATTN"), env("NVTE_UNFUSED_ATTN")
+BACKEND = a.attention_backend
+
+
+def expects(backend: object, flash: str, fused: str, unfused: str) -> object:
+    """A backend for which at least one of the variables is set to another value than the one that it sets."""
+    wanted = zip((FLASH, FUSED, UNFUSED), (flash, fused, unfused), strict=True)
+    return all_of(backend == BACKEND, any_of(*(all_of(name.is_set, name != value) for name, value in wanted)))
+
+
 SEGMENTS = env("PYTORCH_CUDA_ALLOC_CONF").has("expandable_segments:True")
 
 MEGATRON.add(
@@ -33,6 +43,27 @@ MEGATRON.add(
         message="tensor parallel {tensor_model_parallel_size} needs CUDA_DEVICE_MAX_CONNECTIONS=1 in the environment",
         at=(a.tensor_model_parallel_size, a.context_parallel_size),
         fixes=(put(CONNECTIONS, 1),),
+    ),
+    refuse(
+        "attention-variables",
+        all_of(
+            a.entry.is_in("pretrain_gpt.py", "pretrain_mamba.py", "pretrain_hybrid.py"),
+            ~a.use_legacy_models,
+            any_of(
+                expects("auto", "1", "1", "1"),
+                expects("flash", "1", "0", "0"),
+                expects("fused", "0", "1", "0"),
+                expects("unfused", "0", "0", "1"),
+                expects("local", "0", "0", "0"),
+            ),
+        ),
+        message="--attention-backend {attention_backend} sets NVTE_FLASH_ATTN, NVTE_FUSED_ATTN and NVTE_UNFUSED_ATTN, and "
+        "does not accept {flash}, {fused} and {unfused} from the environment",
+        why="when the model is built, an assertion compares the variables with the values of the backend; leave them unset",
+        shows={"flash": FLASH, "fused": FUSED, "unfused": UNFUSED},
+        upstream="megatron/core/models/common/language_module/language_module.py:118",
+        at=(BACKEND,),
+        unless_framework="mindspeed",
     ),
     refuse(
         "nondeterministic-libraries",

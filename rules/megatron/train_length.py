@@ -115,6 +115,24 @@ MEGATRON.add(
 MINDSPEED = ConstraintSet("mindspeed")
 MINDSPEED.add(
     refuse(
+        "train-length-left-out",
+        all_of(
+            ~a.train_iters.written,
+            ~a.train_iters,
+            ~a.train_samples,
+            ~a.skip_train,
+            a.entry.is_in("pretrain_gpt.py", "posttrain_gpt.py"),
+            a.entry_trains,
+        ),
+        message="neither --train-iters nor --train-samples is set: the length of the training is missing",
+        why="the run stops after the model is built, when its learning-rate schedule is created",
+        upstream="megatron/training/training.py:1083",
+        always=True,
+        at=(a.train_iters, a.train_samples),
+        after=("megatron/required-argument",),
+        kind=Kind.ABSENCE,
+    ),
+    refuse(
         "no-train-length",
         all_of(~a.train_iters.written, ~a.train_samples, ~a.skip_train, a.entry_is_known),
         message="neither --train-iters nor --train-samples is set: the length of the training is missing",
@@ -123,6 +141,6 @@ MINDSPEED.add(
         severity=Severity.WARNING,
         always=True,
         at=(a.train_iters, a.train_samples),
-        after=("megatron/required-argument",),
+        after=("megatron/required-argument", "mindspeed/train-length-left-out"),
     ),
 )

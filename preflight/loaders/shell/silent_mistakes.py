@@ -16,9 +16,10 @@ from preflight.loaders.shell.misread_tests import misread_test
 from preflight.loaders.shell.script_faults import meant_variable, referenced
 from preflight.source.finding import Message
 from preflight.source.lazy_regex import lazy_pattern
-from preflight.source.source_file import Span
+from preflight.source.source_file import Source, Span
 
 _MOST = 20
+_LONGEST_LINE = 2_000
 _NODES = 20_000
 """Maximum number of examined nodes of a script."""
 _DOTTED = lazy_pattern(r"(?<!\\)\$\{(?:oc\.|[A-Za-z_]\w*\.)[\w.]*(?![\w.])(?::([A-Za-z_]\w*)(?!\w))?[^{}\n]*\}")
@@ -36,6 +37,12 @@ _NOUNSET = lazy_pattern(r"(?m)^[ \t]*set[ \t]+(?:-\w*u|(?:-\w+[ \t]+)*-\w*o[ \t]
 _MAY_SET = lazy_pattern(r"(?m)^[^#\n]*(?<![\w./-])(?:source|\.|eval|module|ml|conda|mamba|micromamba|spack)[ \t]+\S")
 """Commands that may set any name."""
 _EXPANSIONS = ("simple_expansion", "expansion")
+_TRACKER = lazy_pattern(r"(?<![\w.-])(?:latest|last)[_-]?check[_-]?point\w{0,3}[_-]iter\w{0,12}\.txt(?![\w.-])")
+_NAME_OF_TRACKER = "latest_checkpointed_iteration.txt"
+"""The file in which Megatron-LM writes the iteration of the last checkpoint."""
+_LOADS = lazy_pattern(r"--load[ =]([^\s\"'()]{1,200})")
+_DROPS = lazy_pattern(r"--(?:finetune|no-load-optim)(?![\w-])")
+_ASSIGNED = lazy_pattern(r"(?P<indent>[ \t]*)(?:export[ \t]+)?(?P<name>[A-Za-z_]\w*)(?P<add>\+?)=(?P<value>.*)")
 _APART = ("function_definition", "test_command", "expansion", "heredoc_body", "arithmetic_expansion", "for_statement")
 
 
@@ -44,7 +51,13 @@ def slips(tree: Tree, commands: Commands) -> Iterator[Problem]:
     text = tree.source.text
     if "${oc." in text or ("." in text and _DOTTED.search(text)):
         yield from _bad_substitutions(tree)
+    if "iter" in text:
+        yield from islice(_tracker(tree.source), _MOST)
+    if "+=" in text or "}" in text or "$" in text:
+        yield from islice(_begun_again(tree), _MOST)
     nodes = list(islice(_walk(tree.root), _NODES)) if "|" in text or "[" in text or commands.nounset else []
+    if _NAME_OF_TRACKER in text and "--load" in text:
+        yield from islice(_resumed(tree, nodes), _MOST)
     yield from islice((p for node in nodes if node.type == "pipeline" for p in _unread(tree, node)), _MOST)
     misread = (misread_test(tree, node) for node in nodes if node.type == "test_command")
     yield from islice((problem for problem in misread if problem is not None), _MOST)
@@ -88,6 +101,60 @@ def _bad_substitutions(tree: Tree) -> Iterator[Problem]:
         hint = Message("; write the variable as ${{{name}}}", name=match[1]) if match[1] else ""
         span = Span(tree.source, match.start(), match.end())
         yield Problem("bad-substitution", Message(template, text=match[0], hint=hint), span)
+
+
+def _tracker(source: Source) -> Iterator[Problem]:
+    """Names of Megatron-LM's tracker file that are not spelt as it writes them."""
+    for match in _TRACKER.finditer(source.text):
+        line = source.text[source.text.rfind("\n", 0, match.start()) + 1 : match.start()]
+        if match[0] != _NAME_OF_TRACKER and not line.lstrip().startswith("#"):
+            template = "{name} is never written: the file with the last iteration is {right}"
+            message = Message(template, name=match[0], right=_NAME_OF_TRACKER)
+            span = Span(source, match.start(), match.end())
+            yield Problem("tracker-misspelt", message, span, (), (f"write {_NAME_OF_TRACKER}", span, _NAME_OF_TRACKER))
+
+
+def _resumed(tree: Tree, nodes: Iterable[Node]) -> Iterator[Problem]:
+    """Options that drop the state of a run where a script has found the checkpoint that it resumes from."""
+    for node in nodes:
+        parts = node.children if node.type == "if_statement" else ()
+        asks = [tree.text(one) for one in parts if one.type in ("test_command", "negated_command")]
+        if len(asks) != 1 or _NAME_OF_TRACKER not in asks[0] or "!" in asks[0] or re.search(r"-z |[|&=]", asks[0]):
+            continue
+        for one in (one for one in parts if one.type == "variable_assignment"):
+            load, drops = _LOADS.search(tree.text(one)), _DROPS.search(tree.text(one))
+            if load is None or drops is None or load[1] not in asks[0]:
+                continue
+            start = tree.span(one).start + drops.start()
+            template = "{option} where the script has found its own checkpoint: each restart {loses}"
+            loses = Message("begins at iteration 0" if drops[0] == "--finetune" else "loses the state of the optimizer")
+            message = Message(template, option=drops[0], loses=loses)
+            yield Problem("resumed-without-state", message, Span(tree.source, start, start + len(drops[0])))
+
+
+def _begun_again(tree: Tree) -> Iterator[Problem]:
+    """A list that is assigned anew directly after something was added to it: what was added is lost."""
+    source, before, start = tree.source, None, 0
+    for line in source.text.splitlines(keepends=True):
+        at, start = start, start + len(line)
+        text = line.strip()
+        if not text or text.startswith("#"):
+            continue
+        match = _ASSIGNED.match(line)
+        if match is None or len(text) > _LONGEST_LINE:
+            before = None
+            continue
+        name, value = match["name"], match["value"].lstrip("\"'")
+        own = f"${{{name}}}" in value or f"${name} " in value or value.rstrip("\"'").endswith(f"${name}")
+        adds = bool(match["add"]) or (own and value.startswith((f"${{{name}}}", f"${name}")))
+        lost = before == (match["indent"], match["name"]) and not own and not adds
+        if lost and value[:1].strip("(#") and "$(" not in value and "`" not in value:
+            added = Span(source, at + match.start("name"), at + match.end("name"))
+            node = tree.root.descendant_for_byte_range(added.start, added.start + 1)
+            if node is None or not any(one.type in ("heredoc_body", "string", "raw_string") for one in ancestors(node)):
+                template = "{name} is assigned anew, so that what the line above adds to it is lost"
+                yield Problem("list-begun-again", Message(template, name=name), added)
+        before = (match["indent"], match["name"]) if adds else None
 
 
 def _unread(tree: Tree, node: Node) -> Iterator[Problem]:
