@@ -124,6 +124,45 @@ def foreign_allocator(job: Job) -> Iterator[Finding]:
     yield Finding(message, given[other].span)
 
 
+INTERFACES = ("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "HCCL_SOCKET_IFNAME", "TP_SOCKET_IFNAME")
+LOOPBACK = ("lo", "=lo")
+
+
+@rule(id="loopback-between-nodes", severity=Severity.ERROR, frameworks=("megatron",), reads=(OF_ENVIRONMENT,))
+def loopback_between_nodes(job: Job) -> Iterator[Finding]:
+    """The processes of several nodes are to communicate over the loopback interface.
+
+    ## What it does
+    Finds `NCCL_SOCKET_IFNAME`, `GLOO_SOCKET_IFNAME` and `HCCL_SOCKET_IFNAME` with the value `lo` in launches on more
+    than one node.
+
+    ## Why is this bad?
+    The loopback interface does not leave the machine: the first collective cannot connect, and the job fails or waits
+    until the timeout. The setting is usually left over from a test on one machine.
+
+    ## Example
+        export NCCL_SOCKET_IFNAME=lo
+        torchrun --nnodes 2 --nproc-per-node 8 pretrain_gpt.py
+
+    Use instead:
+
+        export NCCL_SOCKET_IFNAME=eth0
+        torchrun --nnodes 2 --nproc-per-node 8 pretrain_gpt.py
+
+    ## References
+    NCCL user guide, Environment Variables, NCCL_SOCKET_IFNAME; IETF RFC 1122, section 3.2.1.3: 127.0.0.0/8
+    """
+    launch = job.documents[0].launch
+    given = launch.environment if launch is not None else {}
+    name = next((name for name in INTERFACES if name in given and given[name].text in LOOPBACK), "")
+    if launch is None or not name or given[name].maybe:
+        return
+    nodes = launch.nodes.value if launch.nodes is not None and not launch.nodes.assumed else None
+    if isinstance(nodes, int) and nodes > 1:
+        message = Message("{name} is lo, which does not reach the other {nodes} nodes", name=name, nodes=nodes - 1)
+        yield Finding(message, given[name].span)
+
+
 BLOCKING = ("CUDA_LAUNCH_BLOCKING", "HIP_LAUNCH_BLOCKING", "ASCEND_LAUNCH_BLOCKING")
 LONG = 1_000
 """Runs with fewer iterations are trials, in which a fault may be traced."""

@@ -155,6 +155,60 @@ def ranks_not_set(job: Job) -> Iterator[Finding]:
     yield from job.noticed("ranks-not-set")
 
 
+@rule(id="rank-of-another-kind", severity=Severity.ERROR, frameworks=("megatron",), noticed=True)
+def rank_of_another_kind(job: Job) -> Iterator[Finding]:
+    """A rank or the world size is set from the wrong variable of Slurm.
+
+    ## What it does
+    Reads assignments of `RANK`, `LOCAL_RANK` and `WORLD_SIZE` in scripts where srun starts every process itself, on
+    several nodes or with several tasks per node: the world size is not the number of nodes, the local rank is not the
+    rank in the whole job, and the rank is neither the number of the node nor the rank on it.
+
+    ## Why is this bad?
+    The process group cannot be built: ranks exceed the world size, two processes have the same rank, or a local rank
+    exceeds the devices of the node.
+
+    ## Example
+        #SBATCH --nodes=2 --ntasks-per-node=8
+        srun bash -c 'RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_PROCID WORLD_SIZE=$SLURM_NTASKS python pretrain_gpt.py'
+
+    Use instead:
+
+        #SBATCH --nodes=2 --ntasks-per-node=8
+        srun bash -c 'RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID WORLD_SIZE=$SLURM_NTASKS python pretrain_gpt.py'
+
+    ## References
+    Megatron-LM core_v0.16.0, megatron/training/initialize.py:331, _initialize_distributed: set_device(local_rank);
+    Slurm, man srun, OUTPUT ENVIRONMENT VARIABLES
+    """
+    yield from job.noticed("rank-of-another-kind")
+
+
+@rule(id="devices-without-process", severity=Severity.WARNING, frameworks=("megatron",), noticed=True)
+def devices_without_process(job: Job) -> Iterator[Finding]:
+    """srun starts one process on nodes with several devices.
+
+    ## What it does
+    Finds scripts that start Python once per node, without torchrun, and request several devices per node.
+
+    ## Why is this bad?
+    Megatron-LM uses one device per process: all other devices of the allocation are idle.
+
+    ## Example
+        #SBATCH --nodes=4 --ntasks-per-node=1 --gpus-per-node=8
+        srun bash -c 'RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID WORLD_SIZE=$SLURM_NTASKS python pretrain_gpt.py'
+
+    Use instead:
+
+        #SBATCH --nodes=4 --ntasks-per-node=8 --gpus-per-node=8
+        srun bash -c 'RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID WORLD_SIZE=$SLURM_NTASKS python pretrain_gpt.py'
+
+    ## References
+    Megatron-LM core_v0.16.0, megatron/training/initialize.py:331, _initialize_distributed: set_device(local_rank)
+    """
+    yield from job.noticed("devices-without-process")
+
+
 @rule(id="launcher-beyond-allocation", severity=Severity.ERROR, noticed=True)
 def launcher_beyond_allocation(job: Job) -> Iterator[Finding]:
     """A launcher needs more nodes, tasks or devices than the job has.

@@ -255,6 +255,7 @@ def _traits(job: Job, model: Published) -> Iterator[Finding | Unverified]:
         yield Unverified(next(value.because for value in own.values() if not value.known))
         return
     if not odd:
+        yield from _norm(job, model)
         yield from _rotary_base(job, model)
     if not 0 < len(odd) <= MOST_TRAITS:
         return
@@ -269,6 +270,15 @@ def _traits(job: Job, model: Published) -> Iterator[Finding | Unverified]:
         ),
         span=job.place(value, job.plan.model.hidden),
     )
+
+
+def _norm(job: Job, model: Published) -> Iterator[Finding]:
+    """A LayerNorm; all models of the table have an RMSNorm."""
+    value = job.plan.model.norm
+    if not value.known or value.raw != "layer":
+        return
+    message = Message("{model} has RMSNorm, this run LayerNorm", model=model.name)
+    yield Finding(message, span=job.place(value, job.plan.model.hidden))
 
 
 def _rotary_base(job: Job, model: Published) -> Iterator[Finding]:

@@ -219,3 +219,28 @@ def resumed_without_state(job: Job) -> Iterator[Finding]:
     Megatron-LM core_v0.16.0, megatron/training/checkpointing.py, load_checkpoint: 0 with --finetune
     """
     yield from job.noticed("resumed-without-state")
+
+
+@rule(id="resumed-elsewhere", severity=Severity.WARNING, noticed=True)
+def resumed_elsewhere(job: Job) -> Iterator[Finding]:
+    """A script looks for a checkpoint in one folder and loads it from another.
+
+    ## What it does
+    Compares the folder of `latest_checkpointed_iteration.txt` in a test with that of `--load` in the branch where the
+    file was found, if the script sets both.
+
+    ## Why is this bad?
+    If the first folder has a checkpoint and the second has none, the run starts from random weights. In the opposite
+    case, a restarted job does not find its own checkpoint.
+
+    ## Example
+        if [ -f "$BASE/latest_checkpointed_iteration.txt" ]; then LOAD="--load $OUT"; fi
+
+    Use instead:
+
+        if [ -f "$OUT/latest_checkpointed_iteration.txt" ]; then LOAD="--load $OUT"; fi
+
+    ## References
+    Megatron-LM core_v0.16.0, megatron/training/checkpointing.py, _load_base_checkpoint: will start from random
+    """
+    yield from job.noticed("resumed-elsewhere")

@@ -129,7 +129,7 @@ MINDSPEED.add(
         upstream="megatron/training/training.py:1083",
         always=True,
         at=(a.train_iters, a.train_samples),
-        after=("megatron/required-argument",),
+        after=("megatron/required-argument", "undefined-option-variable"),
         kind=Kind.ABSENCE,
     ),
     refuse(

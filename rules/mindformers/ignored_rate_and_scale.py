@@ -7,7 +7,7 @@ from preflight import Finding, Job, Message, Severity, rule
 HALF = "float16"
 
 
-@rule(severity=Severity.WARNING, id="mindformers/ignored-rate", frameworks=("mindformers",), reads=("lr_schedule",))
+@rule(severity=Severity.NOTE, id="mindformers/ignored-rate", frameworks=("mindformers",), reads=("lr_schedule",))
 def ignored_rate(job: Job) -> Iterator[Finding]:
     """The learning rate of the optimizer differs from that of the schedule, which replaces it.
 

@@ -13,10 +13,12 @@ from preflight.loaders.shell.bash_parser import Node, Tree, ancestors
 from preflight.loaders.shell.command_effects import Commands
 from preflight.loaders.shell.launches import Found
 from preflight.loaders.shell.misread_tests import misread_test
+from preflight.loaders.shell.resumption import resumption
 from preflight.loaders.shell.script_faults import meant_variable, referenced
+from preflight.loaders.shell.slurm_ranks import rank_faults
 from preflight.source.finding import Message
 from preflight.source.lazy_regex import lazy_pattern
-from preflight.source.source_file import Source, Span
+from preflight.source.source_file import Span
 
 _MOST = 20
 _LONGEST_LINE = 2_000
@@ -37,12 +39,10 @@ _NOUNSET = lazy_pattern(r"(?m)^[ \t]*set[ \t]+(?:-\w*u|(?:-\w+[ \t]+)*-\w*o[ \t]
 _MAY_SET = lazy_pattern(r"(?m)^[^#\n]*(?<![\w./-])(?:source|\.|eval|module|ml|conda|mamba|micromamba|spack)[ \t]+\S")
 """Commands that may set any name."""
 _EXPANSIONS = ("simple_expansion", "expansion")
-_TRACKER = lazy_pattern(r"(?<![\w.-])(?:latest|last)[_-]?check[_-]?point\w{0,3}[_-]iter\w{0,12}\.txt(?![\w.-])")
-_NAME_OF_TRACKER = "latest_checkpointed_iteration.txt"
-"""The file in which Megatron-LM writes the iteration of the last checkpoint."""
-_LOADS = lazy_pattern(r"--load[ =]([^\s\"'()]{1,200})")
-_DROPS = lazy_pattern(r"--(?:finetune|no-load-optim)(?![\w-])")
 _ASSIGNED = lazy_pattern(r"(?P<indent>[ \t]*)(?:export[ \t]+)?(?P<name>[A-Za-z_]\w*)(?P<add>\+?)=(?P<value>.*)")
+_SUM = lazy_pattern(r"\$\(\(([^()\n$]{1,200}|[^()\n]{1,200})\)\)")
+_OPERAND = lazy_pattern(r"(?<![\w.#$])\$?\{?([A-Za-z_]\w{0,100})\}?")
+_NO_INTEGER = lazy_pattern(r"[1-9]\d{0,30}(?:\.\d{1,30})?[A-Za-z]\w{0,30}|\d{1,30}\.\d{1,30}")
 _APART = ("function_definition", "test_command", "expansion", "heredoc_body", "arithmetic_expansion", "for_statement")
 
 
@@ -51,13 +51,14 @@ def slips(tree: Tree, commands: Commands) -> Iterator[Problem]:
     text = tree.source.text
     if "${oc." in text or ("." in text and _DOTTED.search(text)):
         yield from _bad_substitutions(tree)
-    if "iter" in text:
-        yield from islice(_tracker(tree.source), _MOST)
     if "+=" in text or "}" in text or "$" in text:
         yield from islice(_begun_again(tree), _MOST)
     nodes = list(islice(_walk(tree.root), _NODES)) if "|" in text or "[" in text or commands.nounset else []
-    if _NAME_OF_TRACKER in text and "--load" in text:
-        yield from islice(_resumed(tree, nodes), _MOST)
+    yield from islice(rank_faults(tree, commands), _MOST)
+    if "$((" in text:
+        yield from islice(_uncounted(tree, commands), _MOST)
+    if "iteration.txt" in text:
+        yield from islice(resumption(tree, nodes, commands), _MOST)
     yield from islice((p for node in nodes if node.type == "pipeline" for p in _unread(tree, node)), _MOST)
     misread = (misread_test(tree, node) for node in nodes if node.type == "test_command")
     yield from islice((problem for problem in misread if problem is not None), _MOST)
@@ -103,33 +104,27 @@ def _bad_substitutions(tree: Tree) -> Iterator[Problem]:
         yield Problem("bad-substitution", Message(template, text=match[0], hint=hint), span)
 
 
-def _tracker(source: Source) -> Iterator[Problem]:
-    """Names of Megatron-LM's tracker file that are not spelt as it writes them."""
-    for match in _TRACKER.finditer(source.text):
-        line = source.text[source.text.rfind("\n", 0, match.start()) + 1 : match.start()]
-        if match[0] != _NAME_OF_TRACKER and not line.lstrip().startswith("#"):
-            template = "{name} is never written: the file with the last iteration is {right}"
-            message = Message(template, name=match[0], right=_NAME_OF_TRACKER)
-            span = Span(source, match.start(), match.end())
-            yield Problem("tracker-misspelt", message, span, (), (f"write {_NAME_OF_TRACKER}", span, _NAME_OF_TRACKER))
-
-
-def _resumed(tree: Tree, nodes: Iterable[Node]) -> Iterator[Problem]:
-    """Options that drop the state of a run where a script has found the checkpoint that it resumes from."""
-    for node in nodes:
-        parts = node.children if node.type == "if_statement" else ()
-        asks = [tree.text(one) for one in parts if one.type in ("test_command", "negated_command")]
-        if len(asks) != 1 or _NAME_OF_TRACKER not in asks[0] or "!" in asks[0] or re.search(r"-z |[|&=]", asks[0]):
+def _uncounted(tree: Tree, commands: Commands) -> Iterator[Problem]:
+    """Variables in arithmetic that bash cannot read as integers: 100B, 1e9, 0.5."""
+    text = tree.source.text
+    for match in _SUM.finditer(text):
+        node = tree.root.descendant_for_byte_range(match.start(), match.start() + 2)
+        if node is None or any(one.type in _LITERAL for one in (node, *ancestors(node))):
             continue
-        for one in (one for one in parts if one.type == "variable_assignment"):
-            load, drops = _LOADS.search(tree.text(one)), _DROPS.search(tree.text(one))
-            if load is None or drops is None or load[1] not in asks[0]:
+        for name in dict.fromkeys(_OPERAND.findall(match[1])):
+            variable = commands.state.variables.get(name)
+            if variable is None or variable.array or variable.sometimes or name in commands.state.held:
                 continue
-            start = tree.span(one).start + drops.start()
-            template = "{option} where the script has found its own checkpoint: each restart {loses}"
-            loses = Message("begins at iteration 0" if drops[0] == "--finetune" else "loses the state of the optimizer")
-            message = Message(template, option=drops[0], loses=loses)
-            yield Problem("resumed-without-state", message, Span(tree.source, start, start + len(drops[0])))
+            pieces = variable.items[0] if len(variable.items) == 1 else ()
+            value = pieces[0].text or "" if len(pieces) == 1 else ""
+            if not _NO_INTEGER.fullmatch(value) or len(re.findall(rf"(?<![\w$-]){name}=", text)) != 1:
+                continue
+            message = Message(
+                "bash counts in integers and refuses {value}, the value of {name}", value=value, name=name
+            )
+            yield Problem(
+                "arithmetic-refused", message, variable.place, (Span(tree.source, match.start(), match.end()),)
+            )
 
 
 def _begun_again(tree: Tree) -> Iterator[Problem]:
