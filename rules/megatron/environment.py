@@ -1,6 +1,7 @@
 """Environment variables that determine whether a run starts."""
 
 from preflight.lint.constraint import Change, ConstraintSet, Repair, drop, put, refuse
+from preflight.lint.expressions import Expression
 from preflight.rules.megatron.option_names import REFUSED, a, all_of, any_of, env, weights_sharded
 
 ORDER = "without this setting, sequence-parallel kernels may run in the wrong order and lose the overlap; " + REFUSED
@@ -14,7 +15,7 @@ FLASH, FUSED, UNFUSED = env("NVTE_FLASH_ATTN"), env("NVTE_FUSED_ATTN"), env("NVT
 BACKEND = a.attention_backend
 
 
-def expects(backend: object, flash: str, fused: str, unfused: str) -> object:
+def expects(backend: str, flash: str, fused: str, unfused: str) -> Expression:
     """A backend for which at least one of the variables is set to another value than the one that it sets."""
     wanted = zip((FLASH, FUSED, UNFUSED), (flash, fused, unfused), strict=True)
     return all_of(backend == BACKEND, any_of(*(all_of(name.is_set, name != value) for name, value in wanted)))

@@ -69,7 +69,7 @@ def exit_after_limit(job: Job) -> Iterator[Finding | Unverified]:
     if isinstance(value.raw, Unknown):
         yield Unverified(value.because)
         return
-    place, minutes, text = found
+    _, minutes, text = found
     if isinstance(value.raw, int) and value.raw >= minutes > 0:
         message = Message(
             "--exit-duration-in-mins {value} is beyond the limit of the job, {limit}, which is {minutes:.0f} minutes",

@@ -25,11 +25,8 @@ def rank_faults(tree: Tree, commands: Commands) -> Iterator[Problem]:
     text = tree.source.text
     if "SLURM_" not in text or "srun" not in text or _LAUNCHERS.search(text):
         return
-    nodes, tasks, each = (
-        _number(commands.asked.nodes),
-        _number(commands.asked.tasks),
-        _number(commands.asked.tasks_per_node),
-    )
+    asked = commands.asked
+    nodes, tasks, each = _number(asked.nodes), _number(asked.tasks), _number(asked.tasks_per_node)
     if tasks is None and nodes is not None and each is not None:
         tasks = nodes * each
     devices, one = _number(asked.per_node), asked.tasks_per_node
