@@ -159,7 +159,9 @@ def loopback_between_nodes(job: Job) -> Iterator[Finding]:
         return
     nodes = launch.nodes.value if launch.nodes is not None and not launch.nodes.assumed else None
     if isinstance(nodes, int) and nodes > 1:
-        message = Message("{name} is lo, which does not reach the other {nodes} nodes", name=name, nodes=nodes - 1)
+        message = Message(
+            "{name} is lo, which does not reach another node; the launch has {nodes}", name=name, nodes=nodes
+        )
         yield Finding(message, given[name].span)
 
 

@@ -15,10 +15,10 @@ FLASH, FUSED, UNFUSED = env("NVTE_FLASH_ATTN"), env("NVTE_FUSED_ATTN"), env("NVT
 BACKEND = a.attention_backend
 
 
-def expects(backend: str, flash: str, fused: str, unfused: str) -> Expression:
-    """A backend for which at least one of the variables is set to another value than the one that it sets."""
+def expects(chosen: Expression, flash: str, fused: str, unfused: str) -> Expression:
+    """At least one of the variables is set to another value than the one that the chosen backend sets."""
     wanted = zip((FLASH, FUSED, UNFUSED), (flash, fused, unfused), strict=True)
-    return all_of(backend == BACKEND, any_of(*(all_of(name.is_set, name != value) for name, value in wanted)))
+    return all_of(chosen, any_of(*(all_of(name.is_set, name != value) for name, value in wanted)))
 
 
 SEGMENTS = env("PYTORCH_CUDA_ALLOC_CONF").has("expandable_segments:True")
@@ -51,11 +51,11 @@ MEGATRON.add(
             a.entry.is_in("pretrain_gpt.py", "pretrain_mamba.py", "pretrain_hybrid.py"),
             ~a.use_legacy_models,
             any_of(
-                expects("auto", "1", "1", "1"),
-                expects("flash", "1", "0", "0"),
-                expects("fused", "0", "1", "0"),
-                expects("unfused", "0", "0", "1"),
-                expects("local", "0", "0", "0"),
+                expects(BACKEND == "auto", "1", "1", "1"),
+                expects(BACKEND == "flash", "1", "0", "0"),
+                expects(BACKEND == "fused", "0", "1", "0"),
+                expects(BACKEND == "unfused", "0", "0", "1"),
+                expects(BACKEND == "local", "0", "0", "0"),
             ),
         ),
         message="--attention-backend {attention_backend} sets NVTE_FLASH_ATTN, NVTE_FUSED_ATTN and NVTE_UNFUSED_ATTN, and "

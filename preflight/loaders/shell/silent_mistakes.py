@@ -57,7 +57,7 @@ def slips(tree: Tree, commands: Commands) -> Iterator[Problem]:
     yield from islice(rank_faults(tree, commands), _MOST)
     if "$((" in text:
         yield from islice(_uncounted(tree, commands), _MOST)
-    if "iteration.txt" in text:
+    if ".txt" in text and "iter" in text:
         yield from islice(resumption(tree, nodes, commands), _MOST)
     yield from islice((p for node in nodes if node.type == "pipeline" for p in _unread(tree, node)), _MOST)
     misread = (misread_test(tree, node) for node in nodes if node.type == "test_command")
