@@ -128,7 +128,7 @@ INTERFACES = ("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "HCCL_SOCKET_IFNAME", 
 LOOPBACK = ("lo", "=lo")
 
 
-@rule(id="loopback-between-nodes", severity=Severity.ERROR, frameworks=("megatron",), reads=(OF_ENVIRONMENT,))
+@rule(id="loopback-between-nodes", severity=Severity.WARNING, frameworks=("megatron",), reads=(OF_ENVIRONMENT,))
 def loopback_between_nodes(job: Job) -> Iterator[Finding]:
     """The processes of several nodes are to communicate over the loopback interface.
 

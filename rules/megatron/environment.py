@@ -58,10 +58,9 @@ MEGATRON.add(
                 expects(BACKEND == "local", "0", "0", "0"),
             ),
         ),
-        message="--attention-backend {attention_backend} sets NVTE_FLASH_ATTN, NVTE_FUSED_ATTN and NVTE_UNFUSED_ATTN, and "
-        "does not accept {flash}, {fused} and {unfused} from the environment",
-        why="when the model is built, an assertion compares the variables with the values of the backend; leave them unset",
-        shows={"flash": FLASH, "fused": FUSED, "unfused": UNFUSED},
+        message="--attention-backend {attention_backend} does not accept the values of NVTE_FLASH_ATTN, NVTE_FUSED_ATTN and "
+        "NVTE_UNFUSED_ATTN in the environment",
+        why="when the model is built, an assertion compares them with the values that the backend sets; leave them unset",
         upstream="megatron/core/models/common/language_module/language_module.py:118",
         at=(BACKEND,),
         unless_framework="mindspeed",

@@ -129,5 +129,6 @@ MINDSPEED.add(
         always=True,
         at=(a.train_iters, a.train_samples),
         after=("megatron/required-argument", "undefined-option-variable"),
+        kind=Kind.ABSENCE,
     ),
 )

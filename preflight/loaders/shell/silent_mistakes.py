@@ -42,6 +42,10 @@ _EXPANSIONS = ("simple_expansion", "expansion")
 _ASSIGNED = lazy_pattern(r"(?P<indent>[ \t]*)(?:export[ \t]+)?(?P<name>[A-Za-z_]\w*)(?P<add>\+?)=(?P<value>.*)")
 _SUM = lazy_pattern(r"\$\(\(([^()\n$]{1,200}|[^()\n]{1,200})\)\)")
 _OPERAND = lazy_pattern(r"(?<![\w.#$])\$?\{?([A-Za-z_]\w{0,100})\}?")
+_OTHER_SHELL = lazy_pattern(r"#![^\n]{0,80}(?:zsh|ksh)")
+"""Shells that count in fractions."""
+_CHANGED = lazy_pattern(r"\$\{\w*[^\w}][^}]*\}")
+"""An expansion that changes the value: ${TOKENS%B}."""
 _NO_INTEGER = lazy_pattern(r"[1-9]\d{0,30}(?:\.\d{1,30})?[A-Za-z]\w{0,30}|\d{1,30}\.\d{1,30}")
 _APART = ("function_definition", "test_command", "expansion", "heredoc_body", "arithmetic_expansion", "for_statement")
 
@@ -107,11 +111,13 @@ def _bad_substitutions(tree: Tree) -> Iterator[Problem]:
 def _uncounted(tree: Tree, commands: Commands) -> Iterator[Problem]:
     """Variables in arithmetic that bash cannot read as integers: 100B, 1e9, 0.5."""
     text = tree.source.text
+    if _OTHER_SHELL.match(text):
+        return
     for match in _SUM.finditer(text):
         node = tree.root.descendant_for_byte_range(match.start(), match.start() + 2)
         if node is None or any(one.type in _LITERAL for one in (node, *ancestors(node))):
             continue
-        for name in dict.fromkeys(_OPERAND.findall(match[1])):
+        for name in dict.fromkeys(_OPERAND.findall(_CHANGED.sub("0", match[1]))):
             variable = commands.state.variables.get(name)
             if variable is None or variable.array or variable.sometimes or name in commands.state.held:
                 continue

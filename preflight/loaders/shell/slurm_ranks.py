@@ -12,6 +12,8 @@ from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.source_file import Span
 
 _GIVEN = lazy_pattern(r"(?<![\w])(WORLD_SIZE|LOCAL_RANK|RANK)=[\\\"']{0,3}\$\{?(SLURM_\w{1,40})\}?(?=[\s\"';\\]|\Z)")
+_OWN_TASKS = lazy_pattern(r"srun[^\n|;]{0,400}(?:[ \t]-n|--ntasks|[ \t]-N|--nodes)")
+"""A step with its own number of tasks."""
 _NODES = frozenset("SLURM_NNODES SLURM_JOB_NUM_NODES".split())
 _LAUNCHERS = lazy_pattern(r"torchrun|torch\.distributed|accelerate|deepspeed|msrun")
 _WORLD = "{name} is the number of nodes, {value}, but {tasks} processes are started"
@@ -23,8 +25,10 @@ _RANK = "RANK is {name}, which several processes have in common"
 def rank_faults(tree: Tree, commands: Commands) -> Iterator[Problem]:
     """Ranks and sizes of the job that are set to another number of Slurm, where srun starts every process itself."""
     text = tree.source.text
-    if "SLURM_" not in text or "srun" not in text or _LAUNCHERS.search(text):
+    if "SLURM_" not in text or "srun" not in text or _LAUNCHERS.search(text) or _OWN_TASKS.search(text):
         return
+    if commands.files.opened or commands.state.foreign:
+        return  # another script may start the processes
     asked = commands.asked
     nodes, tasks, each = _number(asked.nodes), _number(asked.tasks), _number(asked.tasks_per_node)
     if tasks is None and nodes is not None and each is not None:
