@@ -124,6 +124,92 @@ def foreign_allocator(job: Job) -> Iterator[Finding]:
     yield Finding(message, given[other].span)
 
 
+INTERFACES = ("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "HCCL_SOCKET_IFNAME", "TP_SOCKET_IFNAME")
+LOOPBACK = ("lo", "=lo")
+
+
+@rule(id="loopback-between-nodes", severity=Severity.WARNING, frameworks=("megatron",), reads=(OF_ENVIRONMENT,))
+def loopback_between_nodes(job: Job) -> Iterator[Finding]:
+    """The processes of several nodes are to communicate over the loopback interface.
+
+    ## What it does
+    Finds `NCCL_SOCKET_IFNAME`, `GLOO_SOCKET_IFNAME` and `HCCL_SOCKET_IFNAME` with the value `lo` in launches on more
+    than one node.
+
+    ## Why is this bad?
+    The loopback interface does not leave the machine: the first collective cannot connect, and the job fails or waits
+    until the timeout. The setting is usually left over from a test on one machine.
+
+    ## Example
+        export NCCL_SOCKET_IFNAME=lo
+        torchrun --nnodes 2 --nproc-per-node 8 pretrain_gpt.py
+
+    Use instead:
+
+        export NCCL_SOCKET_IFNAME=eth0
+        torchrun --nnodes 2 --nproc-per-node 8 pretrain_gpt.py
+
+    ## References
+    NCCL user guide, Environment Variables, NCCL_SOCKET_IFNAME; IETF RFC 1122, section 3.2.1.3: 127.0.0.0/8
+    """
+    launch = job.documents[0].launch
+    given = launch.environment if launch is not None else {}
+    name = next((name for name in INTERFACES if name in given and given[name].text in LOOPBACK), "")
+    if launch is None or not name or given[name].maybe:
+        return
+    nodes = launch.nodes.value if launch.nodes is not None and not launch.nodes.assumed else None
+    if isinstance(nodes, int) and nodes > 1:
+        message = Message(
+            "{name} is lo, which does not reach another node; the launch has {nodes}", name=name, nodes=nodes
+        )
+        yield Finding(message, given[name].span)
+
+
+BLOCKING = ("CUDA_LAUNCH_BLOCKING", "HIP_LAUNCH_BLOCKING", "ASCEND_LAUNCH_BLOCKING")
+LONG = 1_000
+"""Runs with fewer iterations are trials, in which a fault may be traced."""
+
+
+@rule(id="blocking-launches", severity=Severity.WARNING, frameworks=("megatron",), reads=(OF_ENVIRONMENT,))
+def blocking_launches(job: Job) -> Iterator[Finding]:
+    """A switch for debugging is left on: the host waits for each kernel.
+
+    ## What it does
+    Finds `CUDA_LAUNCH_BLOCKING`, `HIP_LAUNCH_BLOCKING` and `ASCEND_LAUNCH_BLOCKING` with the value 1 in training runs
+    of 1,000 iterations or more.
+
+    ## Why is this bad?
+    Kernels and collectives are no longer queued, so that nothing overlaps, and each step takes much longer.
+
+    ## Example
+        export CUDA_LAUNCH_BLOCKING=1
+        torchrun pretrain_gpt.py --train-iters 100000
+
+    Use instead:
+
+        torchrun pretrain_gpt.py --train-iters 100000
+
+    ## References
+    CUDA C++ Programming Guide, section CUDA Environment Variables, CUDA_LAUNCH_BLOCKING;
+    Ascend Extension for PyTorch, ASCEND_LAUNCH_BLOCKING: 1 runs operators synchronously, for debugging
+    """
+    launch = job.documents[0].launch
+    given = launch.environment if launch is not None else {}
+    name = next((name for name in BLOCKING if name in given and given[name].text == "1"), "")
+    if not name or given[name].maybe:
+        return
+    a = job.arguments
+    iterations, samples, batch = (a.get(name).raw for name in ("train_iters", "train_samples", "global_batch_size"))
+    if not isinstance(iterations, int) and isinstance(samples, int) and isinstance(batch, int) and batch > 0:
+        iterations = samples // batch
+    if a.get("skip_train").raw is True or not isinstance(iterations, int) or iterations < LONG:
+        return
+    message = Message(
+        "{name} is 1, which is for debugging: the host waits for each kernel, and nothing overlaps", name=name
+    )
+    yield Finding(message, given[name].span)
+
+
 # fmt: off
 PREFIXES = ("CUDA_", "NCCL_", "HCCL_", "TORCH_", "PYTORCH_", "ASCEND_", "NVTE_", "NPU_", "MS_", "TASK_QUEUE_",
     "CPU_AFFINITY_", "GLOO_", "OMP_", "ACLNN_")

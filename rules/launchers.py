@@ -126,6 +126,89 @@ def launcher_on_one_node(job: Job) -> Iterator[Finding]:
     yield from job.noticed("launcher-on-one-node")
 
 
+@rule(id="ranks-not-set", severity=Severity.WARNING, frameworks=("megatron",), noticed=True)
+def ranks_not_set(job: Job) -> Iterator[Finding]:
+    """srun starts Megatron-LM in several tasks that do not know their rank.
+
+    ## What it does
+    Finds `srun python pretrain_gpt.py` with more than one task, if the script mentions neither ranks nor containers nor
+    MPI.
+
+    ## Why is this bad?
+    Megatron-LM reads `RANK` and `WORLD_SIZE`, which Slurm does not set. Every task is rank 0 of 1: with a layout of more
+    than one device it refuses to start, and otherwise each task trains and saves the same model alone.
+
+    The finding is a warning, because a prolog or a plugin of the cluster may set the variables.
+
+    ## Example
+        #SBATCH --nodes=2 --ntasks-per-node=8
+        srun python pretrain_gpt.py --tensor-model-parallel-size 8
+
+    Use instead:
+
+        #SBATCH --nodes=2 --ntasks-per-node=1
+        srun torchrun --nnodes 2 --nproc-per-node 8 --rdzv-backend c10d --rdzv-endpoint $HOST:29500 pretrain_gpt.py --bf16
+
+    ## References
+    Megatron-LM core_v0.12.1, megatron/training/arguments.py, parse_args: RANK and WORLD_SIZE; core_v0.19.0, :143
+    """
+    yield from job.noticed("ranks-not-set")
+
+
+@rule(id="rank-of-another-kind", severity=Severity.ERROR, frameworks=("megatron",), noticed=True)
+def rank_of_another_kind(job: Job) -> Iterator[Finding]:
+    """A rank or the world size is set from the wrong variable of Slurm.
+
+    ## What it does
+    Reads assignments of `RANK`, `LOCAL_RANK` and `WORLD_SIZE` in scripts where srun starts every process itself, on
+    several nodes or with several tasks per node: the world size is not the number of nodes, the local rank is not the
+    rank in the whole job, and the rank is neither the number of the node nor the rank on it.
+
+    ## Why is this bad?
+    The process group cannot be built: ranks exceed the world size, two processes have the same rank, or a local rank
+    exceeds the devices of the node.
+
+    ## Example
+        #SBATCH --nodes=2 --ntasks-per-node=8
+        srun bash -c 'RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_PROCID WORLD_SIZE=$SLURM_NTASKS python pretrain_gpt.py'
+
+    Use instead:
+
+        #SBATCH --nodes=2 --ntasks-per-node=8
+        srun bash -c 'RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID WORLD_SIZE=$SLURM_NTASKS python pretrain_gpt.py'
+
+    ## References
+    Megatron-LM core_v0.16.0, megatron/training/initialize.py:331, _initialize_distributed: set_device(local_rank);
+    Slurm, man srun, OUTPUT ENVIRONMENT VARIABLES
+    """
+    yield from job.noticed("rank-of-another-kind")
+
+
+@rule(id="devices-without-process", severity=Severity.WARNING, frameworks=("megatron",), noticed=True)
+def devices_without_process(job: Job) -> Iterator[Finding]:
+    """srun starts one process on nodes with several devices.
+
+    ## What it does
+    Finds scripts that start Python once per node, without torchrun, and request several devices per node.
+
+    ## Why is this bad?
+    Megatron-LM uses one device per process: all other devices of the allocation are idle.
+
+    ## Example
+        #SBATCH --nodes=4 --ntasks-per-node=1 --gpus-per-node=8
+        srun bash -c 'RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID WORLD_SIZE=$SLURM_NTASKS python pretrain_gpt.py'
+
+    Use instead:
+
+        #SBATCH --nodes=4 --ntasks-per-node=8 --gpus-per-node=8
+        srun bash -c 'RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID WORLD_SIZE=$SLURM_NTASKS python pretrain_gpt.py'
+
+    ## References
+    Megatron-LM core_v0.16.0, megatron/training/initialize.py:331, _initialize_distributed: set_device(local_rank)
+    """
+    yield from job.noticed("devices-without-process")
+
+
 @rule(id="launcher-beyond-allocation", severity=Severity.ERROR, noticed=True)
 def launcher_beyond_allocation(job: Job) -> Iterator[Finding]:
     """A launcher needs more nodes, tasks or devices than the job has.

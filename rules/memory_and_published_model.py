@@ -267,6 +267,7 @@ def _traits(job: Job, model: Published) -> Iterator[Finding | Unverified]:
         yield Unverified(next(value.because for value in own.values() if not value.known))
         return
     if not odd:
+        yield from _norm(job, model)
         yield from _rotary_base(job, model)
     if not 0 < len(odd) <= MOST_TRAITS or _has_own_base(job, model):
         return
@@ -288,6 +289,15 @@ def _has_own_base(job: Job, model: Published) -> bool:
     that only uses the tokenizer."""
     value = job.plan.model.rotary_base
     return value.known and value.setting is not None and value.raw != model.traits.get("theta", value.raw)
+
+
+def _norm(job: Job, model: Published) -> Iterator[Finding]:
+    """A LayerNorm; all models of the table have an RMSNorm."""
+    value = job.plan.model.norm
+    if not value.known or value.raw != "layer":
+        return
+    message = Message("{model} has RMSNorm, this run LayerNorm", model=model.name)
+    yield Finding(message, span=job.place(value, job.plan.model.hidden))
 
 
 def _rotary_base(job: Job, model: Published) -> Iterator[Finding]:

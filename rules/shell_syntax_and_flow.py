@@ -321,3 +321,29 @@ def script_ends_before_launch(job: Job) -> Iterator[Finding]:
     GNU Bash Reference Manual, sections 3.2.5.2, Conditional Constructs, and 3.6.6, Here Documents
     """
     yield from job.noticed("script-ends-before-launch")
+
+
+@rule(id="arithmetic-refused", severity=Severity.ERROR, noticed=True)
+def arithmetic_refused(job: Job) -> Iterator[Finding]:
+    """A script computes with a value that bash does not read as an integer.
+
+    ## What it does
+    Finds `$(( … ))` with a variable that the script sets once, to a value such as `100B`, `1e9` or `0.5`.
+
+    ## Why is this bad?
+    bash prints "value too great for base" or "invalid arithmetic operator", and the variable that gets the result stays
+    empty. With `set -e` the script ends there; otherwise an option of the launch has no value.
+
+    ## Example
+        TOKENS=1e9
+        torchrun pretrain_gpt.py --train-iters $((TOKENS / 4194304))
+
+    Use instead:
+
+        TOKENS=1000000000
+        torchrun pretrain_gpt.py --train-iters $((TOKENS / 4194304))
+
+    ## References
+    GNU Bash Reference Manual, section 6.5, Shell Arithmetic: fixed-width integers
+    """
+    yield from job.noticed("arithmetic-refused")

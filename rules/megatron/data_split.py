@@ -188,3 +188,51 @@ def data_path_repeated(job: Job) -> Iterator[Finding | Unverified]:
                 path=twice,
             )
             yield Finding(message, job.place(value), key=value.key)
+
+
+_ONE_WORD = lazy_pattern(
+    r"\s*[0-9][0-9.eE+-]{0,30}\s{1,20}[^\s0-9]\S*(?:\s{1,20}[0-9][0-9.eE+-]{0,30}\s{1,20}[^\s0-9]\S*){0,500}\s*"
+)
+"""Pairs of a weight and a path."""
+
+
+@rule(id="megatron/data-path-one-word", severity=Severity.ERROR, frameworks=("megatron",), reads=LISTS)
+def data_path_one_word(job: Job) -> Iterator[Finding | Unverified]:
+    """Weights and paths of several data sets are one word, because they are quoted.
+
+    ## What it does
+    Finds a `--data-path` with a single word that consists of weights and paths with blanks between them. Only launches
+    of `pretrain_gpt.py` in scripts and commands are checked, because other programs may split the word.
+
+    ## Why is this bad?
+    The word is taken as the path of one data set. No file has this name, and the run stops when the data set is built,
+    after the model.
+
+    ## Example
+        DATA="0.7 /data/web_text_document 0.3 /data/books_text_document"
+        torchrun pretrain_gpt.py --data-path "$DATA"
+
+    Use instead:
+
+        DATA="0.7 /data/web_text_document 0.3 /data/books_text_document"
+        torchrun pretrain_gpt.py --data-path $DATA
+
+    ## References
+    Megatron-LM core_v0.16.0, megatron/core/datasets/utils.py, get_blend_from_list: one word is one path
+    """
+    if job.arguments.get("entry").raw != "pretrain_gpt.py" or job.documents[0].kind == "yaml":
+        return
+    for name in LISTS:
+        value = job.arguments.given(name)
+        if value is None:
+            continue
+        if not value.known:
+            yield Unverified(value.because or "paths that are unknown")
+            continue
+        listed = value.raw if isinstance(value.raw, list) else []
+        if len(listed) == 1 and isinstance(listed[0], str) and _ONE_WORD.fullmatch(listed[0]):
+            message = Message(
+                "{flag} is a single word with blanks in it, which is read as one path; without quotes it is a list",
+                flag=job.arguments.spell(name),
+            )
+            yield Finding(message, job.place(value), key=value.key)

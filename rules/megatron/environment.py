@@ -1,6 +1,7 @@
 """Environment variables that determine whether a run starts."""
 
 from preflight.lint.constraint import Change, ConstraintSet, Repair, drop, put, refuse
+from preflight.lint.expressions import Expression
 from preflight.rules.megatron.option_names import REFUSED, a, all_of, any_of, env, weights_sharded
 
 ORDER = "without this setting, sequence-parallel kernels may run in the wrong order and lose the overlap; " + REFUSED
@@ -10,6 +11,16 @@ CONNECTIONS = env("CUDA_DEVICE_MAX_CONNECTIONS")
 ATTENTION = env("NVTE_ALLOW_NONDETERMINISTIC_ALGO")
 CUBLAS = env("CUBLAS_WORKSPACE_CONFIG")
 MAMBA, CONVOLUTION = env("MAMBA_DETERMINISTIC"), env("CAUSAL_CONV1D_DETERMINISTIC")
+FLASH, FUSED, UNFUSED = env("NVTE_FLASH_ATTN"), env("NVTE_FUSED_ATTN"), env("NVTE_UNFUSED_ATTN")
+BACKEND = a.attention_backend
+
+
+def expects(chosen: Expression, flash: str, fused: str, unfused: str) -> Expression:
+    """At least one of the variables is set to another value than the one that the chosen backend sets."""
+    wanted = zip((FLASH, FUSED, UNFUSED), (flash, fused, unfused), strict=True)
+    return all_of(chosen, any_of(*(all_of(name.is_set, name != value) for name, value in wanted)))
+
+
 SEGMENTS = env("PYTORCH_CUDA_ALLOC_CONF").has("expandable_segments:True")
 
 MEGATRON.add(
@@ -33,6 +44,26 @@ MEGATRON.add(
         message="tensor parallel {tensor_model_parallel_size} needs CUDA_DEVICE_MAX_CONNECTIONS=1 in the environment",
         at=(a.tensor_model_parallel_size, a.context_parallel_size),
         fixes=(put(CONNECTIONS, 1),),
+    ),
+    refuse(
+        "attention-variables",
+        all_of(
+            a.entry.is_in("pretrain_gpt.py", "pretrain_mamba.py", "pretrain_hybrid.py"),
+            ~a.use_legacy_models,
+            any_of(
+                expects(BACKEND == "auto", "1", "1", "1"),
+                expects(BACKEND == "flash", "1", "0", "0"),
+                expects(BACKEND == "fused", "0", "1", "0"),
+                expects(BACKEND == "unfused", "0", "0", "1"),
+                expects(BACKEND == "local", "0", "0", "0"),
+            ),
+        ),
+        message="--attention-backend {attention_backend} does not accept the values of NVTE_FLASH_ATTN, NVTE_FUSED_ATTN and "
+        "NVTE_UNFUSED_ATTN in the environment",
+        why="when the model is built, an assertion compares them with the values that the backend sets; leave them unset",
+        upstream="megatron/core/models/common/language_module/language_module.py:118",
+        at=(BACKEND,),
+        unless_framework="mindspeed",
     ),
     refuse(
         "nondeterministic-libraries",

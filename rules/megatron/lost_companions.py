@@ -133,6 +133,16 @@ MEGATRON.add(
         fixes=(put(a.recompute_granularity, "selective"),),
     ),
     refuse(
+        "rope-factor-without-scaling",
+        all_of(TRAINS, a.rope_scaling_factor.given, a.rope_scaling_factor > 1, ~a.use_rope_scaling),
+        message="--rope-scaling-factor {rope_scaling_factor} has no effect without --use-rope-scaling",
+        why="the rotary frequencies are not scaled, so that weights trained with scaling see other positions",
+        severity=Severity.WARNING,
+        at=(a.rope_scaling_factor,),
+        fixes=(put(a.use_rope_scaling),),
+        unless_framework="mindspeed",
+    ),
+    refuse(
         "gc-interval-without-manual-gc",
         all_of(TRAINS, a.manual_gc_interval > 0, ~a.manual_gc),
         message="--manual-gc-interval {manual_gc_interval} has no effect without --manual-gc: each rank collects garbage "

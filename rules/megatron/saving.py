@@ -107,6 +107,49 @@ def saved_on_each_node(job: Job) -> Iterator[Finding | Unverified]:
         yield Finding(message, job.place(save), key=save.key)
 
 
+@rule(severity=Severity.WARNING, id="megatron/cache-on-each-node", frameworks=("megatron",), reads=("data_cache_path",))
+def cache_on_each_node(job: Job) -> Iterator[Finding | Unverified]:
+    """A run on several nodes caches the index of its data in a folder that each node has for itself.
+
+    ## What it does
+    Finds `--data-cache-path` below `/tmp`, `/var/tmp` or `/dev/shm` in runs of 1,000 iterations or more on more than
+    one node, if the data is named.
+
+    ## Why is this bad?
+    Only rank 0 builds the index and writes it to this folder; after a barrier, all other ranks read it from there. On
+    the other nodes the file does not exist, and the run stops with FileNotFoundError when the data set is built.
+
+    ## Example
+        torchrun --nnodes 4 --nproc_per_node 8 pretrain_gpt.py --data-path corpus --data-cache-path /tmp/cache
+
+    Use instead: a folder that all nodes share.
+
+    ## References
+    Megatron-LM core_v0.12.1, megatron/core/datasets/gpt_dataset.py:354,
+    _build_document_sample_shuffle_indices: only rank 0 builds what is not cached
+    """
+    a = job.arguments
+    folder, data = a.given("data_cache_path"), a.given("data_path")
+    if folder is None or data is None or a.get("skip_train").raw is True or a.given("mock_data") is not None:
+        return
+    if isinstance(folder.raw, Unknown):
+        yield Unverified(folder.because)
+        return
+    if not f"{posixpath.normpath(str(folder.raw))}/".startswith(LOCAL):
+        return
+    devices, each = known(job.cluster.count), known(job.cluster.per_node)
+    if devices is None:
+        yield Unverified(job.cluster.count.because)
+        return
+    if devices[0] > (LARGEST if each is None else each[0]):
+        message = Message(
+            "--data-cache-path {folder} is on a disk of each node: only the node of rank 0 has the index, and the others "
+            "do not find it",
+            folder=folder.raw,
+        )
+        yield Finding(message, job.place(folder), key=folder.key)
+
+
 NAMES = ("load", "save")
 CONVERTED = lazy_pattern(
     r"(?i)(?:^|[-_.])(?:mcore\w*|core|mg|megatron|converted?|hf2\w+|to|release|[tpe]p[-_]?\d+|instruct|chat|base|hf|"

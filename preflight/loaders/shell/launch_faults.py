@@ -36,11 +36,16 @@ _LOCAL_COUNT = lazy_pattern(r"--nproc[_-]per[_-]node")
 _RENDEZVOUS = lazy_pattern(r"--(?:nnodes|node[_-]rank|master[_-](?:addr|port)|rdzv[_-]\w+)")
 """Options of the launcher that describe the nodes: what sets their variables outside also sets the local number."""
 _SPREADS = lazy_pattern(
-    r"\b(?:srun|mpirun|mpiexec|orterun|prun|aprun|jsrun|yhrun|flux|ssh|pdsh|pssh|prsh|dsh|clush|parallel|ansible|ray|"
-    r"xargs)\b"
+    r"(?<![\w-])(?:srun|mpirun|mpiexec|orterun|prun|aprun|jsrun|yhrun|flux|ssh|pdsh|pssh|prsh|dsh|clush|parallel|ansible|"
+    r"ray|xargs)(?![\w-])"
     r"|SLURM_(?:PROCID|NODEID|LOCALID)|\$\{?[A-Z_]*RANK\b"
 )
 """Text that starts a command on other nodes, or distinguishes one of several nodes."""
+_RANKED = lazy_pattern(
+    r"RANK|WORLD_SIZE|SLURM_PROCID|LOCALID|container|singularity|apptainer|shifter|enroot|pyxis|prolog|mpi",
+    re.IGNORECASE,
+)
+"""Text by which a process may learn its rank."""
 LONGEST_NAME = 100
 _MEETS = lazy_pattern(r".*--(?:rdzv|master)[_-]")
 """Options for the rendezvous address, which is the same on all nodes."""
@@ -82,6 +87,7 @@ def launch_faults(found: Found, commands: Commands) -> Iterator[Problem]:
             yield Problem("unset-variable", Message(template, name=name, flag=flag, stops=stops), span)
     yield from _first_words(found.statement, commands)
     yield from _on_one_node(found, commands)
+    yield from _without_ranks(found, commands)
     for word in (*found.taken.launch.launcher_words, *found.taken.launch.words):
         yield from _placeholder(word)
     yield from _split_values(found.taken.launch.words)
@@ -240,6 +246,21 @@ def _on_one_node(found: Found, commands: Commands) -> Iterator[Problem]:
         nodes=nodes.value,
     )
     yield Problem("launcher-on-one-node", message, launch.launcher_words[0].span, (nodes.span,))
+
+
+def _without_ranks(found: Found, commands: Commands) -> Iterator[Problem]:
+    """Tasks of srun that are not told their rank: nothing in the script mentions ranks, containers or MPI."""
+    launch, tasks = found.taken.launch, commands.asked.tasks
+    if tuple(found.taken.fronts) != ("srun",) or launch.launcher not in ("srun", "python") or commands.state.foreign:
+        return
+    count = launch.world[0].value if launch.world else None
+    texts = [source.text for source in (commands.files.source, *commands.files.opened.values())]
+    if not isinstance(count, int) or count < 2 or any(_RANKED.search(_SAID.sub("", text)) for text in texts):
+        return
+    message = Message(
+        "srun starts {tasks} processes, and none knows its rank: each of them runs alone, as rank 0 of 1", tasks=count
+    )
+    yield Problem("ranks-not-set", message, launch.entry.span, (tasks.span,) if tasks and tasks.span else ())
 
 
 def _placeholder(word: Word) -> Iterator[Problem]:

@@ -13,12 +13,15 @@ from preflight.loaders.shell.bash_parser import Node, Tree, ancestors
 from preflight.loaders.shell.command_effects import Commands
 from preflight.loaders.shell.launches import Found
 from preflight.loaders.shell.misread_tests import misread_test
+from preflight.loaders.shell.resumption import resumption
 from preflight.loaders.shell.script_faults import meant_variable, referenced
+from preflight.loaders.shell.slurm_ranks import rank_faults
 from preflight.source.finding import Message
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.source_file import Span
 
 _MOST = 20
+_LONGEST_LINE = 2_000
 _NODES = 20_000
 """Maximum number of examined nodes of a script."""
 _DOTTED = lazy_pattern(r"(?<!\\)\$\{(?:oc\.|[A-Za-z_]\w*\.)[\w.]*(?![\w.])(?::([A-Za-z_]\w*)(?!\w))?[^{}\n]*\}")
@@ -36,6 +39,14 @@ _NOUNSET = lazy_pattern(r"(?m)^[ \t]*set[ \t]+(?:-\w*u|(?:-\w+[ \t]+)*-\w*o[ \t]
 _MAY_SET = lazy_pattern(r"(?m)^[^#\n]*(?<![\w./-])(?:source|\.|eval|module|ml|conda|mamba|micromamba|spack)[ \t]+\S")
 """Commands that may set any name."""
 _EXPANSIONS = ("simple_expansion", "expansion")
+_ASSIGNED = lazy_pattern(r"(?P<indent>[ \t]*)(?:export[ \t]+)?(?P<name>[A-Za-z_]\w*)(?P<add>\+?)=(?P<value>.*)")
+_SUM = lazy_pattern(r"\$\(\(([^()\n$]{1,200}|[^()\n]{1,200})\)\)")
+_OPERAND = lazy_pattern(r"(?<![\w.#$])\$?\{?([A-Za-z_]\w{0,100})\}?")
+_OTHER_SHELL = lazy_pattern(r"#![^\n]{0,80}(?:zsh|ksh)")
+"""Shells that count in fractions."""
+_CHANGED = lazy_pattern(r"\$\{\w*[^\w}][^}]*\}")
+"""An expansion that changes the value: ${TOKENS%B}."""
+_NO_INTEGER = lazy_pattern(r"[1-9]\d{0,30}(?:\.\d{1,30})?[A-Za-z]\w{0,30}|\d{1,30}\.\d{1,30}")
 _APART = ("function_definition", "test_command", "expansion", "heredoc_body", "arithmetic_expansion", "for_statement")
 
 
@@ -44,7 +55,14 @@ def slips(tree: Tree, commands: Commands) -> Iterator[Problem]:
     text = tree.source.text
     if "${oc." in text or ("." in text and _DOTTED.search(text)):
         yield from _bad_substitutions(tree)
+    if "+=" in text or "}" in text or "$" in text:
+        yield from islice(_begun_again(tree), _MOST)
     nodes = list(islice(_walk(tree.root), _NODES)) if "|" in text or "[" in text or commands.nounset else []
+    yield from islice(rank_faults(tree, commands), _MOST)
+    if "$((" in text:
+        yield from islice(_uncounted(tree, commands), _MOST)
+    if ".txt" in text and "iter" in text:
+        yield from islice(resumption(tree, nodes, commands), _MOST)
     yield from islice((p for node in nodes if node.type == "pipeline" for p in _unread(tree, node)), _MOST)
     misread = (misread_test(tree, node) for node in nodes if node.type == "test_command")
     yield from islice((problem for problem in misread if problem is not None), _MOST)
@@ -88,6 +106,56 @@ def _bad_substitutions(tree: Tree) -> Iterator[Problem]:
         hint = Message("; write the variable as ${{{name}}}", name=match[1]) if match[1] else ""
         span = Span(tree.source, match.start(), match.end())
         yield Problem("bad-substitution", Message(template, text=match[0], hint=hint), span)
+
+
+def _uncounted(tree: Tree, commands: Commands) -> Iterator[Problem]:
+    """Variables in arithmetic that bash cannot read as integers: 100B, 1e9, 0.5."""
+    text = tree.source.text
+    if _OTHER_SHELL.match(text):
+        return
+    for match in _SUM.finditer(text):
+        node = tree.root.descendant_for_byte_range(match.start(), match.start() + 2)
+        if node is None or any(one.type in _LITERAL for one in (node, *ancestors(node))):
+            continue
+        for name in dict.fromkeys(_OPERAND.findall(_CHANGED.sub("0", match[1]))):
+            variable = commands.state.variables.get(name)
+            if variable is None or variable.array or variable.sometimes or name in commands.state.held:
+                continue
+            pieces = variable.items[0] if len(variable.items) == 1 else ()
+            value = pieces[0].text or "" if len(pieces) == 1 else ""
+            if not _NO_INTEGER.fullmatch(value) or len(re.findall(rf"(?<![\w$-]){name}=", text)) != 1:
+                continue
+            message = Message(
+                "bash counts in integers and refuses {value}, the value of {name}", value=value, name=name
+            )
+            yield Problem(
+                "arithmetic-refused", message, variable.place, (Span(tree.source, match.start(), match.end()),)
+            )
+
+
+def _begun_again(tree: Tree) -> Iterator[Problem]:
+    """A list that is assigned anew directly after something was added to it: what was added is lost."""
+    source, before, start = tree.source, None, 0
+    for line in source.text.splitlines(keepends=True):
+        at, start = start, start + len(line)
+        text = line.strip()
+        if not text or text.startswith("#"):
+            continue
+        match = _ASSIGNED.match(line)
+        if match is None or len(text) > _LONGEST_LINE:
+            before = None
+            continue
+        name, value = match["name"], match["value"].lstrip("\"'")
+        own = f"${{{name}}}" in value or f"${name} " in value or value.rstrip("\"'").endswith(f"${name}")
+        adds = bool(match["add"]) or (own and value.startswith((f"${{{name}}}", f"${name}")))
+        lost = before == (match["indent"], match["name"]) and not own and not adds
+        if lost and value[:1].strip("(#") and "$(" not in value and "`" not in value:
+            added = Span(source, at + match.start("name"), at + match.end("name"))
+            node = tree.root.descendant_for_byte_range(added.start, added.start + 1)
+            if node is None or not any(one.type in ("heredoc_body", "string", "raw_string") for one in ancestors(node)):
+                template = "{name} is assigned anew, so that what the line above adds to it is lost"
+                yield Problem("list-begun-again", Message(template, name=name), added)
+        before = (match["indent"], match["name"]) if adds else None
 
 
 def _unread(tree: Tree, node: Node) -> Iterator[Problem]:

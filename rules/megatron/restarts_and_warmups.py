@@ -1,0 +1,65 @@
+"""Restarts that lose the optimizer, warm-ups of a few steps, and one of two dropouts that is left on."""
+
+from preflight.lint.constraint import ConstraintSet, refuse
+from preflight.rules.megatron.option_names import SCHEDULER, a, all_of, any_of
+from preflight.source.finding import Severity
+
+MEGATRON = ConstraintSet("megatron", why="no check covers this value, and the run is not the one that was intended")
+TRAINS = all_of(~a.skip_train, a.entry_trains)
+TRIAL = 1_000
+"""Runs with fewer iterations are trials: their options are often copied from the long run."""
+FEW = 10
+"""A warm-up of fewer steps is shorter than any in published pretraining."""
+LONG = 10_000
+"""Runs with more iterations are not shortened trials."""
+
+MEGATRON.add(
+    refuse(
+        "restarts-without-optimizer",
+        all_of(
+            TRAINS,
+            ~a.finetune,
+            a.no_load_optim.given,
+            a.load.given,
+            a.load == a.save,
+            a.train_iters >= TRIAL,
+        ),
+        message="--load and --save are both {load} with --no-load-optim: every restart loses the state of the optimizer",
+        why="the averages of Adam start at zero again, and with --no-load-optim the learning rate may do so as well",
+        severity=Severity.WARNING,
+        at=(a.no_load_optim, a.load),
+        upstream="megatron/training/checkpointing.py",
+    ),
+    refuse(
+        "warmup-of-few-steps",
+        all_of(
+            TRAINS,
+            a.lr_warmup_samples > 0,
+            a.lr_warmup_samples >= TRIAL,
+            a.lr_warmup_samples < a.global_batch_size * FEW,
+            a.train_samples >= a.global_batch_size * LONG,
+        ),
+        message="--lr-warmup-samples {lr_warmup_samples} ends after fewer than ten batches of {global_batch_size}; the number "
+        "may be one of iterations",
+        why="published runs warm up for hundreds of steps: at the full learning rate, the first steps may diverge",
+        severity=Severity.WARNING,
+        at=(a.lr_warmup_samples, a.global_batch_size),
+        upstream=SCHEDULER,
+    ),
+    refuse(
+        "attention-dropout-left-on",
+        all_of(
+            TRAINS,
+            a.hidden_dropout.given,
+            a.hidden_dropout == 0,
+            ~a.attention_dropout.given,
+            a.attention_dropout > 0,
+            any_of(a.train_iters >= TRIAL, a.train_samples >= a.global_batch_size * TRIAL),
+        ),
+        message="--hidden-dropout is 0, but --attention-dropout is not given and defaults to {attention_dropout}",
+        why="published runs that turn one off turn both off; a line may be missing",
+        severity=Severity.WARNING,
+        at=(a.hidden_dropout,),
+        upstream="megatron/training/arguments.py",
+    ),
+)
