@@ -81,7 +81,7 @@ FRONT_ENDS = (
     FrontEndDialect(
         "nemo-rl", "0.7.0", is_nemo_rl, "preflight.frontends.nemo_rl", others=contracts("nemo-rl", "0.7.0")
     ),
-    FrontEndDialect("verl", "0.9.0", is_verl, "preflight.frontends.verl", others=contracts("verl", "0.9.0")),
+    FrontEndDialect("verl", "0.9.0", is_verl, "preflight.frontends.verl_trainers", others=contracts("verl", "0.9.0")),
     FrontEndDialect("mindrlhf", "0.5.0", is_mindrlhf, "preflight.frontends.mindrlhf"),
     FrontEndDialect(
         *("mindspeed-rl", "2.3.0", is_mindspeed_rl, "preflight.frontends.mindspeed_rl"),

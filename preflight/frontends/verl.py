@@ -36,12 +36,12 @@ from preflight.frontends.verl_variants import NAMES as VARIANTS
 from preflight.frontends.verl_variants import lacks_check, of_variant, starts
 from preflight.loaders.composition.overrides import Override, Refused, apply, read_override
 from preflight.loaders.composition.resolved_values import Composed
-from preflight.loaders.defaults_tree import json_tree
-from preflight.loaders.document import Document, Node, Problem, Word
+from preflight.loaders.document import Document, Problem, Word
 from preflight.run.value import Value, unknown
 from preflight.run.version_ranges import numbers
 from preflight.source.finding import Message
-from preflight.source.type_hints import Any
+from preflight.source.record import NamedTuple
+from preflight.source.source_file import Source
 
 ENGINE = "verl/workers/engine/megatron/transformer_impl.py"
 CONFIG = "verl/workers/config/engine.py"
@@ -175,8 +175,40 @@ CORES = {"0.6.0": "0.13.0", "0.6.1": "0.14.0", "0.7.0": "0.15.0", "0.7.1": "0.16
 """The release of Megatron-LM in a release's image, if it differs (docker/Dockerfile.stable.vllm)."""
 
 
-def read_ppo(document: Document, surroundings: Surroundings) -> Reading:
-    """A launch of its trainer."""
+class Composition(NamedTuple):
+    """A launch and the config that Hydra composes for it. named: the config's name; set_: the overrides of keys;
+    refused: those that Hydra does not take; ours: verl's own trainer and config; plain: without moved groups."""
+
+    document: Document
+    surroundings: Surroundings
+    front_end: FrontEnd
+    known: Contract
+    named: str
+    overrides: tuple[Override, ...]
+    set_: list[Override]
+    refused: Sequence[Refused]
+    config: Composed
+    source: Source
+    engine: str
+    ours: bool
+    plain: bool
+
+    @property
+    def whole(self) -> bool:
+        """Whether all keys of the config are known."""
+        return self.plain and self.engine == "megatron"
+
+    def unread(self, refused: Sequence[Refused]) -> list[Refused]:
+        """The refused overrides that the program at hand does not configure either."""
+        return [one for one in refused if not self.configures(one.override.key)]
+
+    def configures(self, key: str) -> bool:
+        """Whether the program at hand configures a key."""
+        return configures(self.front_end, key, self.document, self.surroundings)
+
+
+def composition(document: Document, surroundings: Surroundings) -> Composition:
+    """The launch of a trainer, composed."""
     assert document.launch is not None
     words = document.launch.words
     overrides = tuple(one for word in words if (one := read_override(word)) is not None)
@@ -189,40 +221,59 @@ def read_ppo(document: Document, surroundings: Surroundings) -> Reading:
     plain = ours and not any("@" in one.key for one in overrides)
     whole = plain and engine == "megatron"
     adapted = known.of_engine(MINDSPEED) if engine == MINDSPEED else None
-    base, inside = (adapted or known).node, _inside(MINDSPEED) if adapted is not None else None
+    base = (adapted or known).node
     tree, refused = apply(base, set_, complete=whole)
     config = Composed(tree, "" if whole else "a config that is not read has other keys")
     front_end = _in_section(front_end, MINDSPEED) if adapted is not None else front_end
-    found = typed(front_end, Dotted(config, (document,), overrides, base.span.source), surroundings, inside=inside)
-    theirs = named not in (*NAMES, *VARIANTS)
-    found.parsed.open = document.launch.open or theirs or any(map(_may_be_any, words))
-    if not any(one.key == ENGINE_GROUP for one in overrides) and _experts_differ(front_end):
+    return Composition(
+        *(document, surroundings, front_end, known, named, overrides, set_, refused, config, base.span.source),
+        *(engine, ours, plain),
+    )
+
+
+def read_ppo(document: Document, surroundings: Surroundings) -> Reading:
+    """A launch of its trainer."""
+    run = composition(document, surroundings)
+    assert document.launch is not None
+    front_end, words = run.front_end, document.launch.words
+    inside = _inside(MINDSPEED) if run.engine == MINDSPEED and run.known.of_engine(MINDSPEED) is not None else None
+    dotted = Dotted(run.config, (document,), run.overrides, run.source)
+    found = typed(front_end, dotted, surroundings, inside=inside)
+    theirs = run.named not in (*NAMES, *VARIANTS)
+    found.parsed.open = document.launch.open or theirs or any(map(may_be_any, words))
+    if not any(one.key == ENGINE_GROUP for one in run.overrides) and _experts_differ(front_end):
         found.parsed.written.setdefault(EXPERTS, unknown("its default is another one in older releases"))
-    others, stated = _others(known.release), surroundings.request.target is not None
-    unread_ = [one for one in refused if not configures(front_end, one.override.key, document, surroundings)]
-    own = partial(mentions, front_end, document=document, surroundings=surroundings)
-    faults = [*malformed(words), *_of_names(front_end, named, document, surroundings)]
-    if ours:
-        read = [one for one in overrides if not composes(front_end, _option(one), document, surroundings)]
-        faults += of_groups(known, named, read, others, stated)
-        faults += [] if whole or ENGINE_GROUP in groups else _of_engines(known, read, stated)
-    if whole:
-        faults += of_keys(known, unread_, others, stated)
-        faults += of_classes(known, set_, others, stated)
-        faults += of_interpolations(config, set_)
-        faults += of_choices(known, config, known.node.span.source, dict(taken(known, config, own)), ALWAYS)
-        faults += _of_code(known, config, own, document, surroundings, faults)
-    elif plain and (other := known.of_engine(engine)) is not None:
-        left = apply(other.node, set_)[1]
-        faults += of_another_engine(
-            other, [one for one in left if not configures(front_end, one.override.key, document, surroundings)]
-        )
-    if starts(document.launch.entry.text or "", named):
-        mine = partial(configures, front_end, document=document, surroundings=surroundings)
-        apart = partial(lacks_check, named, front_end, document, surroundings)
-        faults += of_variant(known, named, set_, [one for one in RELEASES if one != known.release], stated, mine, apart)
+    faults = [*malformed(words), *_of_names(front_end, run.named, document, surroundings)]
+    faults += _of_composition(run, faults)
     found.parsed.faults += [doubted(one, surroundings) if one.kind == UNREAD else one for one in faults]
     return reading(front_end, document, surroundings, found)
+
+
+def _of_composition(run: Composition, before: Sequence[Problem]) -> list[Problem]:
+    """What Hydra and verl's own code refuse. before: the problems that are already reported."""
+    known, front_end, document, surroundings = run.known, run.front_end, run.document, run.surroundings
+    others, stated = _others(known.release), surroundings.request.target is not None
+    faults: list[Problem] = []
+    if run.ours:
+        read = [one for one in run.overrides if not composes(front_end, _option(one), document, surroundings)]
+        faults += of_groups(known, run.named, read, others, stated)
+        known_engine = run.whole or ENGINE_GROUP in known.groups(run.named)
+        faults += [] if known_engine else _of_engines(known, read, stated)
+    if run.whole:
+        own = partial(mentions, front_end, document=document, surroundings=surroundings)
+        faults += of_keys(known, run.unread(run.refused), others, stated)
+        faults += of_classes(known, run.set_, others, stated)
+        faults += of_interpolations(run.config, run.set_)
+        faults += of_choices(known, run.config, run.source, dict(taken(known, run.config, own)), ALWAYS)
+        faults += _of_code(known, run.config, own, document, surroundings, [*before, *faults])
+    elif run.plain and (other := known.of_engine(run.engine)) is not None:
+        faults += of_another_engine(other, run.unread(apply(other.node, run.set_)[1]))
+    assert document.launch is not None
+    if starts(document.launch.entry.text or "", run.named):
+        apart = partial(lacks_check, run.named, front_end, document, surroundings)
+        releases = [one for one in RELEASES if one != known.release]
+        faults += of_variant(known, run.named, run.set_, releases, stated, run.configures, apart)
+    return faults
 
 
 EXPERTS = "expert_tensor_parallel_size"
@@ -343,7 +394,7 @@ def _named(words: tuple[Word, ...]) -> str:
     return said["--config-name"] if theirs else ""
 
 
-def _may_be_any(word: Word) -> bool:
+def may_be_any(word: Word) -> bool:
     """Whether a word may be any override."""
     return word.text is None and not (word.pieces and word.pieces[0].text)
 
@@ -353,98 +404,3 @@ def _of_engines(known: Contract, overrides: Sequence[Override], stated: bool) ->
     for one in of_keys(known, [Refused("unknown", one) for one in overrides if one.key == ENGINE_GROUP]):
         hint = Message("{message}; --config-name={name} has Megatron's config", message=one.message, name=NAMES[1])
         yield one._replace(message=hint, harmless=not stated, fix=None)
-
-
-SECTIONS = {"actor_rollout_ref.actor.megatron.": "engine.", "actor_rollout_ref.actor.optim.": "optim."}
-"""The place of the actor's value in this file."""
-KEYS = {
-    "data.max_length": ("max_length", "int"),
-    "data.max_token_len_per_gpu": ("max_token_len_per_gpu", "int"),
-    "data.micro_batch_size_per_gpu": ("micro_batch_size", "int"),
-    "data.train_batch_size": ("train_batch_size", "int"),
-    "data.use_dynamic_bsz": ("use_dynamic_bsz", "bool"),
-    "model.lora.rank": ("lora_rank", "int"),
-    "model.lora.target_modules": ("bridge_target_modules", "list"),
-    "model.lora.type": ("lora_type", "str"),
-    "model.mtp.enable": ("mtp_enable", "bool"),
-    "model.path": ("model_path", "str"),
-    "model.use_remove_padding": ("engine_use_remove_padding", "bool"),
-    "trainer.save_freq": ("save_freq", "int"),
-    "trainer.total_epochs": ("total_epochs", "int"),
-    "trainer.total_training_steps": ("total_training_steps", "int"),
-}
-
-
-@cache
-def own_of_sft() -> Node:
-    """The config of its fine-tuning with Megatron."""
-    return json_tree(data("verl")["sft"], "verl/trainer/config")
-
-
-@cache
-def flags() -> tuple[Flag, ...]:
-    """Its keys."""
-    return tuple(Flag(key, dest, kind, _default(key)) for key, (dest, kind) in (*_of_the_actor(), *KEYS.items()))
-
-
-def _of_the_actor() -> Iterator[tuple[str, tuple[str, str]]]:
-    for key, (dest, kind, *_) in data("verl")["keys"].items():
-        for there, here in SECTIONS.items():
-            if key.startswith(there) and dest != "engine_use_remove_padding":
-                yield here + key.removeprefix(there), (dest, kind)
-
-
-def _default(key: str) -> Any:
-    value = data("verl")["sft"]
-    for part in key.split("."):
-        value = value.get(part) if isinstance(value, dict) else None
-    return tuple(value) if isinstance(value, list) else value
-
-
-@derives("global_batch_size", "micro_batch_size", "samples_per_step")
-def batches_of_sft(run: Run) -> None:
-    """Each data-parallel rank takes a whole number of samples: the remainder of the batch is not used."""
-    if run.use_dynamic_bsz:
-        run.lose("micro_batch_size", "use_dynamic_bsz fills micro-batches up to a number of tokens")
-    shards = run.tensor_model_parallel_size * run.pipeline_model_parallel_size * run.context_parallel_size
-    ranks = run.world_size // shards if shards else 0
-    if not ranks:
-        raise NotKnown("there are fewer devices than a model needs")
-    each = run.train_batch_size // ranks
-    run.derive("global_batch_size", each * ranks, f"{each} samples on each of {ranks} ranks", of="train_batch_size")
-
-
-@derives("seq_length", "max_position_embeddings")
-def lengths_of_sft(run: Run) -> None:
-    """Samples are cut at a length."""
-    run.derive("seq_length", run.max_length, "the longest sample", of="max_length")
-    run.lose("max_position_embeddings", NETWORK)
-
-
-def read_sft(document: Document, surroundings: Surroundings) -> Reading:
-    """A launch of its trainer."""
-    assert document.launch is not None
-    words = document.launch.words
-    overrides = tuple(one for word in words if (one := read_override(word)) is not None)
-    tree, _ = apply(own_of_sft(), overrides, complete=False)
-    said = shown(VERL, document, surroundings)
-    release = nearest_release("verl", RELEASES, said.target if said is not None else None, VERL.release)
-    front_end = with_evidence(_front_end()._replace(release=release), said)
-    found = typed(front_end, Dotted(Composed(tree, ""), (document,), overrides, own_of_sft().span.source), surroundings)
-    found.parsed.open = document.launch.open or any(
-        word.text is None and not (word.pieces and word.pieces[0].text) for word in words
-    )
-    return reading(front_end, document, surroundings, found)
-
-
-@cache
-def _front_end() -> FrontEnd:
-    before = (forced, batches_of_sft, lengths_of_sft, optimizer, network, adapters)
-    return VERL._replace(world=None, before=before, after=(stages,), options=flags(), planned=colocated_models.verl_sft)
-
-
-def read(document: Document, surroundings: Surroundings) -> Reading:
-    """A launch of one of its trainers."""
-    assert document.launch is not None
-    tunes = "sft_trainer" in (document.launch.entry.text or "")
-    return read_sft(document, surroundings) if tunes else read_ppo(document, surroundings)

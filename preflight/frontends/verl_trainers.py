@@ -1,0 +1,115 @@
+"""The trainers of verl that a launch starts: reinforcement learning, or fine-tuning with Megatron."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+
+from preflight.dialects import Reading, Surroundings
+from preflight.dialects.megatron.derivation_namespace import NotKnown, Run, derives
+from preflight.dialects.megatron.options import Flag
+from preflight.frontends import colocated_models
+from preflight.frontends.accepted_config import nearest_release
+from preflight.frontends.dotted_config import Dotted, typed
+from preflight.frontends.front_end import FrontEnd, data
+from preflight.frontends.front_end_reading import read as reading
+from preflight.frontends.published_architecture import NETWORK
+from preflight.frontends.release_detection import shown, with_evidence
+from preflight.frontends.verl import RELEASES, VERL, adapters, forced, may_be_any, network, optimizer, read_ppo, stages
+from preflight.loaders.composition.overrides import apply, read_override
+from preflight.loaders.composition.resolved_values import Composed
+from preflight.loaders.defaults_tree import json_tree
+from preflight.loaders.document import Document, Node
+from preflight.source.type_hints import Any
+
+SECTIONS = {"actor_rollout_ref.actor.megatron.": "engine.", "actor_rollout_ref.actor.optim.": "optim."}
+"""The place of the actor's value in this file."""
+KEYS = {
+    "data.max_length": ("max_length", "int"),
+    "data.max_token_len_per_gpu": ("max_token_len_per_gpu", "int"),
+    "data.micro_batch_size_per_gpu": ("micro_batch_size", "int"),
+    "data.train_batch_size": ("train_batch_size", "int"),
+    "data.use_dynamic_bsz": ("use_dynamic_bsz", "bool"),
+    "model.lora.rank": ("lora_rank", "int"),
+    "model.lora.target_modules": ("bridge_target_modules", "list"),
+    "model.lora.type": ("lora_type", "str"),
+    "model.mtp.enable": ("mtp_enable", "bool"),
+    "model.path": ("model_path", "str"),
+    "model.use_remove_padding": ("engine_use_remove_padding", "bool"),
+    "trainer.save_freq": ("save_freq", "int"),
+    "trainer.total_epochs": ("total_epochs", "int"),
+    "trainer.total_training_steps": ("total_training_steps", "int"),
+}
+
+
+@cache
+def own_of_sft() -> Node:
+    """The config of its fine-tuning with Megatron."""
+    return json_tree(data("verl")["sft"], "verl/trainer/config")
+
+
+@cache
+def flags() -> tuple[Flag, ...]:
+    """Its keys."""
+    return tuple(Flag(key, dest, kind, _default(key)) for key, (dest, kind) in (*_of_the_actor(), *KEYS.items()))
+
+
+def _of_the_actor() -> Iterator[tuple[str, tuple[str, str]]]:
+    for key, (dest, kind, *_) in data("verl")["keys"].items():
+        for there, here in SECTIONS.items():
+            if key.startswith(there) and dest != "engine_use_remove_padding":
+                yield here + key.removeprefix(there), (dest, kind)
+
+
+def _default(key: str) -> Any:
+    value = data("verl")["sft"]
+    for part in key.split("."):
+        value = value.get(part) if isinstance(value, dict) else None
+    return tuple(value) if isinstance(value, list) else value
+
+
+@derives("global_batch_size", "micro_batch_size", "samples_per_step")
+def batches_of_sft(run: Run) -> None:
+    """Each data-parallel rank takes a whole number of samples: the remainder of the batch is not used."""
+    if run.use_dynamic_bsz:
+        run.lose("micro_batch_size", "use_dynamic_bsz fills micro-batches up to a number of tokens")
+    shards = run.tensor_model_parallel_size * run.pipeline_model_parallel_size * run.context_parallel_size
+    ranks = run.world_size // shards if shards else 0
+    if not ranks:
+        raise NotKnown("there are fewer devices than a model needs")
+    each = run.train_batch_size // ranks
+    run.derive("global_batch_size", each * ranks, f"{each} samples on each of {ranks} ranks", of="train_batch_size")
+
+
+@derives("seq_length", "max_position_embeddings")
+def lengths_of_sft(run: Run) -> None:
+    """Samples are cut at a length."""
+    run.derive("seq_length", run.max_length, "the longest sample", of="max_length")
+    run.lose("max_position_embeddings", NETWORK)
+
+
+def read_sft(document: Document, surroundings: Surroundings) -> Reading:
+    """A launch of its trainer."""
+    assert document.launch is not None
+    words = document.launch.words
+    overrides = tuple(one for word in words if (one := read_override(word)) is not None)
+    tree, _ = apply(own_of_sft(), overrides, complete=False)
+    said = shown(VERL, document, surroundings)
+    release = nearest_release("verl", RELEASES, said.target if said is not None else None, VERL.release)
+    front_end = with_evidence(_front_end()._replace(release=release), said)
+    found = typed(front_end, Dotted(Composed(tree, ""), (document,), overrides, own_of_sft().span.source), surroundings)
+    found.parsed.open = document.launch.open or any(map(may_be_any, words))
+    return reading(front_end, document, surroundings, found)
+
+
+@cache
+def _front_end() -> FrontEnd:
+    before = (forced, batches_of_sft, lengths_of_sft, optimizer, network, adapters)
+    return VERL._replace(world=None, before=before, after=(stages,), options=flags(), planned=colocated_models.verl_sft)
+
+
+def read(document: Document, surroundings: Surroundings) -> Reading:
+    """A launch of one of its trainers."""
+    assert document.launch is not None
+    tunes = "sft_trainer" in (document.launch.entry.text or "")
+    return read_sft(document, surroundings) if tunes else read_ppo(document, surroundings)
