@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from preflight.api import installed
+from preflight.checking.checked_sources import Workspace
 from preflight.checking.engine import Report
-from preflight.checking.workspace import Workspace
 from preflight.fix.edit_integrity import flags
 from preflight.fix.fixer import fix
 from preflight.layouts.layout_fixes import suggest
 from preflight.loaders import load
-from preflight.loaders.command import load_command
+from preflight.loaders.command_line import load_command
 from preflight.loaders.document import Document, Node
 from preflight.run.request import Request, Target
 from preflight.source.finding import Severity

@@ -24,7 +24,7 @@ from typing import NamedTuple
 from preflight.lint.constraint import Constraint
 from preflight.lint.expressions import Expression, Handle
 from preflight.lint.rule import Checkable, Rule, collect
-from preflight.report.rule_coverage import parts
+from preflight.report.upstream_check_coverage import parts
 
 TURNED = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 SHIFTED = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}

@@ -25,7 +25,7 @@ from runs import ACCEPTED, EVERY, RULES, Run, Runs
 
 from preflight.lint.constraint import Constraint
 from preflight.lint.rule import Checkable, Rule
-from preflight.lint.rule_table import may_break
+from preflight.lint.rule_registry import may_break
 from preflight.source.finding import Finding, Severity, Unverified
 
 

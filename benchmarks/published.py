@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from preflight.api import installed
-from preflight.checking.workspace import Workspace
+from preflight.checking.checked_sources import Workspace
 from preflight.job import Job
 from preflight.layouts.candidate_memory import required
 from preflight.layouts.candidate_step_time import step_time

@@ -14,7 +14,7 @@ import numpy as np
 
 import preflight
 from preflight.api import installed
-from preflight.checking.workspace import Workspace
+from preflight.checking.checked_sources import Workspace
 from preflight.fix.trial_edits import Attempts
 from preflight.layouts.candidate_memory import required
 from preflight.layouts.candidate_step_time import step_time

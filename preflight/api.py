@@ -7,10 +7,10 @@ from functools import lru_cache
 from os import PathLike
 from pathlib import Path
 
+from preflight.checking.checked_sources import Workspace
 from preflight.checking.engine import Policy, Report
 from preflight.checking.file_failures import with_refused_shape
 from preflight.checking.request_validation import verify_facts, verify_program
-from preflight.checking.workspace import Workspace
 from preflight.job import Job
 from preflight.memory import MemoryEstimate, estimate
 from preflight.plugins.manager import Plugins
@@ -22,7 +22,7 @@ from preflight.run.request import Request, Target
 from preflight.run.training_plan import Plan
 from preflight.source.finding import Finding, Severity
 from preflight.source.source_file import InputError, Source
-from preflight.source.type_hints import TYPE_CHECKING
+from preflight.source.typing_placeholders import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from preflight.checking.comparison import Comparison
@@ -169,7 +169,7 @@ def check_command(
 ) -> Report:
     """Check a command given as a list of words: an entry script and its flags, with or without a launcher. program,
     machine, select: as for check."""
-    from preflight.loaders.command import load_command
+    from preflight.loaders.command_line import load_command
 
     asked = request(world_size, device, target, env, program=program, machine=machine)
     return _proven(Workspace([load_command(argv).source], installed(), asked, policy(select)))

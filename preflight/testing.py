@@ -17,16 +17,16 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from preflight.api import installed
+from preflight.checking.checked_sources import Workspace
 from preflight.checking.engine import Policy, Report, check_documents
-from preflight.checking.workspace import Workspace
 from preflight.fix.fixer import Fixed, fix
-from preflight.loaders.command import load_command
+from preflight.loaders.command_line import load_command
 from preflight.plugins.manager import Plugins
 from preflight.report.concise import line
 from preflight.run.request import Request, SiteRequest, Target
 from preflight.source.finding import Severity
 from preflight.source.source_file import Source
-from preflight.source.type_hints import Any
+from preflight.source.typing_placeholders import Any
 from preflight.source.writing import write_file
 
 

@@ -50,7 +50,7 @@ def _pack(package: str, frameworks: tuple[str, ...]) -> RulePack:
         return tuple(rule for name in sorted(names) for rule in collect(import_module(name)))
 
     def deferred() -> tuple[Checkable, ...]:
-        from preflight.lint.rule_table import load
+        from preflight.lint.rule_registry import load
 
         return load(package)
 

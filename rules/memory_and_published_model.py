@@ -7,7 +7,7 @@ from preflight.loaders.document import Document
 from preflight.run.published_models import Published, names_another, of_file, published
 from preflight.source.finding import Kind
 from preflight.source.lazy_regex import lazy_pattern
-from preflight.source.words_and_unknowns import Needed, Reason
+from preflight.source.resolved_words import Needed, Reason
 
 GIB = 2**30
 ENGINE = "rollout engine"

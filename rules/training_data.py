@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from preflight import Finding, Job, Message, Severity, Unverified, known, rule
 from preflight.job import Draw
-from preflight.source.words_and_unknowns import Needed, Reason
+from preflight.source.resolved_words import Needed, Reason
 
 
 @rule(id="data-cut-off", severity=Severity.ERROR, reads=("(site)",))

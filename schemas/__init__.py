@@ -7,7 +7,7 @@ import json
 import os
 from functools import cache
 
-from preflight.source.type_hints import Any
+from preflight.source.typing_placeholders import Any
 
 FOLDER = os.path.dirname(__file__)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from preflight.loaders import load
-from preflight.loaders.command import load_command
+from preflight.loaders.command_line import load_command
 from preflight.loaders.composition.hydra import Hydra, composed
 from preflight.loaders.composition.inheritance import Inherited, inherited
 from preflight.loaders.composition.overrides import Override, Refused, apply, read_override

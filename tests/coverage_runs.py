@@ -13,7 +13,7 @@ from pairs import config, dumped, read
 
 import preflight
 from preflight.plugins.manager import load as load_plugins
-from preflight.report.rule_coverage import mentioned
+from preflight.report.upstream_check_coverage import mentioned
 from preflight.testing import load
 
 HERE = Path(__file__).parent

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import pytest
 
 from preflight.api import installed
-from preflight.checking.workspace import Workspace
+from preflight.checking.checked_sources import Workspace
 from preflight.fix.edit_integrity import _comments
 from preflight.fix.fixer import Fixed, fix
 from preflight.fix.interactive_fixes import fix_by_choice

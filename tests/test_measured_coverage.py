@@ -9,7 +9,7 @@ import pytest
 from measure_coverage import measure
 
 from preflight.plugins.manager import load
-from preflight.report.rule_coverage import coverage, measured, mentioned
+from preflight.report.upstream_check_coverage import coverage, measured, mentioned
 
 SHIPPED = Path(__file__).parent.parent / "schemas" / "coverage"
 DATA = Path(__file__).parent.parent.parent / "shared" / "data"

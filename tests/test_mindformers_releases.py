@@ -15,7 +15,7 @@ from preflight import schemas
 from preflight.lint.constraint import Constraint
 from preflight.lint.upstream_evidence import evidence
 from preflight.plugins.manager import load
-from preflight.report.rule_coverage import coverage
+from preflight.report.upstream_check_coverage import coverage
 
 SCHEMAS = Path(__file__).parent.parent / "schemas" / "mindformers"
 RULES = {rule.id: rule for rule in load().rules(None) if {"mindformers", "pynative"} & set(rule.frameworks)}

@@ -9,7 +9,7 @@ import pytest
 from harness import Cli
 
 import preflight
-from preflight.checking.workspace import Workspace
+from preflight.checking.checked_sources import Workspace
 from preflight.fix.edited_texts import apply
 from preflight.plugins import manager
 from preflight.run.request import Request

@@ -19,7 +19,7 @@ from preflight.lint.defect_rules import Defect
 from preflight.lint.rule import Checkable, Rule
 from preflight.lint.upstream_evidence import found_places
 from preflight.plugins.manager import load as load_plugins
-from preflight.report.rule_coverage import text_of
+from preflight.report.upstream_check_coverage import text_of
 from preflight.run.version_ranges import matches
 from preflight.testing import Case, load
 

@@ -22,7 +22,7 @@ import pytest
 from harness import Cli
 
 from preflight.site.data_index import read_data
-from preflight.site.file_sandbox import Eyes, Task, Unread, look_apart
+from preflight.site.isolated_file_reading import Eyes, Task, Unread, look_apart
 from preflight.site.megatron_checkpoint import read_checkpoint
 from preflight.site.pickles import loaded
 from preflight.site.sample_counts import blend_of, epochs, split_bounds, total

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from preflight.job import NamedPath
-from preflight.site.file_sandbox import Eyes, Unread
+from preflight.site.isolated_file_reading import Eyes, Unread
 from preflight.site.mindformers_files import read_weights
 from preflight.site.mindspore_checkpoint import read_ckpt
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import preflight
-from preflight.lint import rule_table
+from preflight.lint import rule_registry
 from preflight.lint.expressions import Expression
 from preflight.plugins.manager import _listed, _scanned, load
 from preflight.source import cache_folder
@@ -148,8 +148,8 @@ def test_the_table_of_rules_says_what_the_rules_say(
     package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(cache_folder.VARIABLE, str(tmp_path))
-    real, kept = rule_table.load(package), rule_table.load(package)
-    assert all(isinstance(rule, rule_table.KeptRule) for rule in kept)
+    real, kept = rule_registry.load(package), rule_registry.load(package)
+    assert all(isinstance(rule, rule_registry.KeptRule) for rule in kept)
     for one, other in zip(real, kept, strict=True):
         assert (one.id, one.severity, one.frameworks, one.after) == (
             other.id,
@@ -159,24 +159,24 @@ def test_the_table_of_rules_says_what_the_rules_say(
         )
         refuse = getattr(one, "refuse", None)
         if isinstance(refuse, Expression) and other._gate is not None:
-            needed, _ = rule_table.necessary(refuse)
-            assert rule_table.necessary(rule_table.tree(needed)) == (needed, True)
+            needed, _ = rule_registry.necessary(refuse)
+            assert rule_registry.necessary(rule_registry.tree(needed)) == (needed, True)
 
 
 def test_a_spoilt_table_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(cache_folder.VARIABLE, str(tmp_path))
-    ids = [rule.id for rule in rule_table.load("preflight.rules")]
+    ids = [rule.id for rule in rule_registry.load("preflight.rules")]
     (file,) = tmp_path.glob("*.json")
     first = (cache_folder.read(file.name) or "").partition("\n")[0]
     assert first
     for text in ("", "{", f"{first}\n[[", f"{first}\n[[1, 2, 3]]", f'{first}\n[["os", []]]'):
         cache_folder.write(file.name, text)
-        assert [rule.id for rule in rule_table.load("preflight.rules")] == ids
+        assert [rule.id for rule in rule_registry.load("preflight.rules")] == ids
 
 
 def test_without_a_folder_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(cache_folder.VARIABLE, "")
-    assert not any(isinstance(rule, rule_table.KeptRule) for rule in rule_table.load("preflight.rules"))
+    assert not any(isinstance(rule, rule_registry.KeptRule) for rule in rule_registry.load("preflight.rules"))
 
 
 @pytest.mark.parametrize("group", ["preflight", "console_scripts", "pytest11"])
@@ -225,7 +225,7 @@ def test_a_line_that_is_read_without_typer_prints_the_same_with_it(
 
 
 def test_the_kept_table_is_made_anew_when_any_file_of_preflight_changes() -> None:
-    stamped = rule_table.stamp()
+    stamped = rule_registry.stamp()
     for part in (
         "checking/engine.py",
         "dialects/megatron/dialect.py",

@@ -13,9 +13,9 @@ from preflight import schemas
 from preflight.dialects.mindformers.graph_kind_checks import checked_in
 from preflight.dialects.mindformers.graph_value_kinds import ARGUMENT_KINDS
 from preflight.dialects.mindformers.release_tables import known_names
+from preflight.lint.constraint_page import refusal
 from preflight.lint.evaluator import evaluate
 from preflight.lint.expressions import Handles
-from preflight.lint.rule_page import refusal
 from preflight.lint.value_kinds import LIST, MAPPING, NULL, SWITCH, TEXT, ListOf, Number, Text, ValueKind, one_of, whole
 from preflight.loaders.document import Unknown
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from preflight.frontends.supported_front_ends import FRONT_ENDS
-from preflight.report.rule_coverage import parts
+from preflight.report.upstream_check_coverage import parts
 from upstream.frameworks import FRAMEWORKS, Framework
 
 PLACE = re.compile(r"([\w.-]+(?:/[\w.-]+)*\.(?:py|md)):(\d+)")

@@ -8,11 +8,11 @@ from functools import cached_property
 from itertools import chain
 from pathlib import Path
 
+from preflight.checking.checked_sources import Workspace
 from preflight.checking.discovery import Named
 from preflight.checking.engine import UNUSED, Policy, Report
 from preflight.checking.file_failures import attempted, unreadable
 from preflight.checking.request_validation import verify_facts, verify_ids, verify_options
-from preflight.checking.workspace import Workspace
 from preflight.job import Job
 from preflight.lint.suppression import present, renamed_by, with_present_names
 from preflight.loaders.document import Document
@@ -25,7 +25,7 @@ from preflight.source.budget import CHECK_SECONDS, SEARCH_SECONDS
 from preflight.source.finding import Finding, Related
 from preflight.source.record import dataclass, replace
 from preflight.source.source_file import InputError, Source
-from preflight.source.type_hints import Any
+from preflight.source.typing_placeholders import Any
 
 ALSO = "the same here"
 

@@ -8,19 +8,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 
+from preflight.checking.checked_sources import display
 from preflight.checking.checker import Checker
 from preflight.checking.discovery import SUFFIXES, discover
 from preflight.checking.engine import Report
-from preflight.checking.workspace import display
 from preflight.job import Job
 from preflight.loaders.document import Unknown
 from preflight.run.project_settings import Settings
 from preflight.run.value import Value
 from preflight.source.budget import watched
 from preflight.source.finding import Finding, Severity
-from preflight.source.git_objects import Repository
 from preflight.source.record import NamedTuple
 from preflight.source.source_file import InputError, Source
+from preflight.source.untrusted_repository import Repository
 
 MOST = 2000
 """The maximum number of differing files that are compared."""

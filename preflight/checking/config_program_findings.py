@@ -8,8 +8,8 @@ from preflight.job import Job, Judged, Refused
 from preflight.loaders.document import Node
 from preflight.run.request import Request
 from preflight.source.finding import Finding, Message, Related, Unverified
-from preflight.source.type_hints import TYPE_CHECKING
-from preflight.source.words_and_unknowns import Unknown
+from preflight.source.resolved_words import Unknown
+from preflight.source.typing_placeholders import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from preflight.program.checkout.guarded_statements import Site

@@ -144,7 +144,7 @@ def ignored_by_git(folder: Path, files: Sequence[Path]) -> Set[Path]:
     top = _top(folder)
     if top is None or not files or not _has_rules(top, folder, {path.parent for path in files}):
         return frozenset()
-    from preflight.source.git_objects import Repository
+    from preflight.source.untrusted_repository import Repository
 
     try:
         return Repository(folder).ignored(files)

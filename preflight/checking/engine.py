@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 
-from preflight.checking.nearby_files import NOTHING, Beside
+from preflight.checking.nearby_file_access import NOTHING, Beside
 from preflight.dialects import Surroundings, claim
 from preflight.dialects.device_and_release import completed
 from preflight.job import Job
@@ -22,9 +22,9 @@ from preflight.run.training_plan import Plan
 from preflight.run.unmodelled_features import Unmodelled
 from preflight.source.finding import Finding, Kind, Message, Severity, Unverified
 from preflight.source.record import NamedTuple, dataclass, replace
+from preflight.source.resolved_words import Needed, needed
 from preflight.source.source_file import Span
-from preflight.source.type_hints import Any
-from preflight.source.words_and_unknowns import Needed, needed
+from preflight.source.typing_placeholders import Any
 
 MOST_FINDINGS = 100
 """Limit for one rule in one file."""
@@ -214,7 +214,7 @@ def read_job(document: Document, plugins: Plugins, request: Request, beside: Bes
     made = reading._replace(cluster=completed(reading.cluster, document, request, reading.plan))
     job = Job(*made, missed(request.target, reading.target), stated=request.target)
     if request.site is not None:
-        from preflight.site.path_inspection import looking
+        from preflight.site.run_inspection import looking
 
         job = replace(job, look=looking(request.site))
     if not job.arguments.certainty.sourced:
@@ -257,7 +257,7 @@ def check_job(job: Job, plugins: Plugins, policy: Policy) -> tuple[list[Finding]
     if not findings:
         return findings, unknown, crashes
     if job.judge is not None:
-        from preflight.lint.program_decision import decided_by_source
+        from preflight.lint.overruled_findings import decided_by_source
 
         findings = decided_by_source(findings, job, OWN)
     from preflight.checking.cascading_findings import fold
@@ -328,8 +328,8 @@ def _less_certain(
     beside: Beside,
 ) -> list[Finding]:
     """The findings, with uncertain errors lowered to warnings."""
+    from preflight.lint.neighbouring_release_check import with_neighbours
     from preflight.lint.severity_downgrades import SecondLook, settled  # only runs with errors need them
-    from preflight.lint.undescribed_releases import with_neighbours
 
     look = SecondLook(
         request,

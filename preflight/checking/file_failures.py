@@ -102,7 +102,7 @@ def _refused(source: Source, ours: Callable[[Source, int], bool] | None) -> Iter
     elif "\r\n" in source.text and len(source.text) <= SMALL:  # the script is read a second time
         plain = source.changed(source.text.replace("\r\n", "\n"))
         if stops_at_line_ends(source) if ours is None else ours(plain, 1):
-            from preflight.loaders.shell.script_faults import carriage_returns
+            from preflight.loaders.shell.cut_commands_and_unused_variables import carriage_returns
 
             yield from map(_as_finding, carriage_returns(source))
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from preflight.checking.checker import Checker
 from preflight.checking.engine import Report
 from preflight.source.finding import Finding
-from preflight.source.git_objects import Repository
 from preflight.source.source_file import InputError, Source
+from preflight.source.untrusted_repository import Repository
 
 MOST_PAIRS = 1_000_000
 """If comparing the lines of two states takes more steps, all lines between the first and the last change count as

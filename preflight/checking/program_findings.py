@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 
-from preflight.checking.nearby_files import Beside
+from preflight.checking.nearby_file_access import Beside
 from preflight.checking.refusal_finding import MOST_TEXT, PARSER, refusal_finding, refusal_text, undecided_refusal
 from preflight.job import Job, Judged, Refused
 from preflight.loaders.document import Document, Launch, Word
@@ -17,8 +17,8 @@ from preflight.run.value import Value
 from preflight.source.finding import Finding, Message, Severity, Unverified
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.record import NamedTuple, replace
-from preflight.source.type_hints import TYPE_CHECKING
-from preflight.source.words_and_unknowns import Needed
+from preflight.source.resolved_words import Needed
+from preflight.source.typing_placeholders import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from preflight.program.checkout.enclosing_checkout import Checkout

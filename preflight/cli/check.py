@@ -17,14 +17,14 @@ from preflight.cli.exit_handling import LEVELS, say
 from preflight.cli.options import AtSite, Inputs, JobFacts, Output, Rules, Scope, Started, option, takes
 from preflight.cli.options import Outcome as How
 from preflight.cli.output import refuse_unread
-from preflight.report.terminal_style import Look, plain
+from preflight.report.terminal_rendering import Look, plain
 from preflight.report.text import shown
 from preflight.report.text_summary import added
 from preflight.source.record import NamedTuple
 from preflight.source.source_file import InputError
 from preflight.source.spelling import did_you_mean
 from preflight.source.translation import local
-from preflight.source.type_hints import Annotated, Any
+from preflight.source.typing_placeholders import Annotated, Any
 
 PAUSE = 0.3
 

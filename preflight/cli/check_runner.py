@@ -18,16 +18,16 @@ from preflight.checking.engine import Report
 from preflight.cli import output
 from preflight.cli.checker_setup import counter
 from preflight.cli.exit_handling import refuse_gone
-from preflight.lint import rule_table
+from preflight.lint import rule_registry
 from preflight.program.checkout.framework_discovery import listed
-from preflight.report.terminal_style import Look, obeyed
+from preflight.report.terminal_rendering import Look, obeyed
 from preflight.report.text import tell
 from preflight.report.text_summary import Entry, Told
 from preflight.run.project_settings import Settings
 from preflight.source import cache_folder
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.translation import spoken
-from preflight.source.type_hints import TYPE_CHECKING, Any
+from preflight.source.typing_placeholders import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -64,7 +64,7 @@ class Memo:
             return None
         asked = (_said(settings), checker.facts, checker.choice, look, lenient, checker.isolated)
         said = (*asked, os.getcwd(), spoken().language)
-        return cls(f"{__version__}\n{rule_table.stamp()}\n{said!r}", checker)
+        return cls(f"{__version__}\n{rule_registry.stamp()}\n{said!r}", checker)
 
     def recall(self, item: Named) -> Told | None:
         """The report of a file, None if it is unknown or out of date."""

@@ -6,17 +6,17 @@ import sys
 from collections.abc import Callable, Iterator, Sequence, Set
 from pathlib import Path
 
+from preflight.checking.checked_sources import Workspace, display
 from preflight.checking.checker import Checker
 from preflight.checking.discovery import Named, Wanted, discover
 from preflight.checking.engine import Report
 from preflight.checking.file_failures import unreadable
 from preflight.checking.folder_settings import Nearest, own_devices, usable
 from preflight.checking.request_validation import verify_program
-from preflight.checking.workspace import Workspace, display
 from preflight.cli.options import AtSite, Inputs, JobFacts, Rules, listed
 from preflight.loaders.file_kinds import is_script
 from preflight.plugins import manager as plugins
-from preflight.report.terminal_style import plain
+from preflight.report.terminal_rendering import plain
 from preflight.run import project_settings
 from preflight.run.project_settings import Choice, Facts, Settings
 from preflight.run.request import SiteRequest
@@ -25,7 +25,7 @@ from preflight.source.finding import Message
 from preflight.source.source_file import InputError, Source, read_all
 from preflight.source.spelling import did_you_mean
 from preflight.source.translation import local
-from preflight.source.type_hints import TextIO
+from preflight.source.typing_placeholders import TextIO
 
 STDIN = "-"
 MANY = 20
@@ -164,7 +164,7 @@ def typed(check: Checker, inputs: Inputs, command: list[str] | None) -> Iterator
     if STDIN in paths:
         yield check.check_source(read_stdin(inputs), asked=not inputs.allow_unclaimed)
     if command is not None:
-        from preflight.loaders.command import load_command
+        from preflight.loaders.command_line import load_command
 
         yield check.check_command(load_command(command))
 
@@ -203,7 +203,7 @@ def started(command: list[str]) -> Source:
     """
     at = next((i for i, word in enumerate(command) if is_script(Source("", word)) and Path(word).is_file()), None)
     if at is None or Path(command[0]).name not in (*SHELLS, Path(command[at]).name):
-        from preflight.loaders.command import load_command
+        from preflight.loaders.command_line import load_command
 
         return load_command(command).source
     found = Source.read(Path(command[at]), command[at])

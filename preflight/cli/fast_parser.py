@@ -8,7 +8,7 @@ from preflight.cli.option_table import TABLES
 from preflight.cli.options import Entry, Table
 from preflight.source.record import NamedTuple
 from preflight.source.source_file import InputError
-from preflight.source.type_hints import Any
+from preflight.source.typing_placeholders import Any
 
 PATHS = ("check", "fix", "show", "memory", "layouts", "migrate", "diff", "baseline", "init")
 """The commands that take paths."""

@@ -14,13 +14,13 @@ from preflight.checking.baseline import FILE as BASELINE
 from preflight.checking.baseline import Baseline
 from preflight.checking.engine import Report
 from preflight.checking.merged_reports import merge
-from preflight.checking.proposed_settings import Project, settings_lines, survey
+from preflight.checking.project_survey import Project, settings_lines, survey
 from preflight.cli import checker_setup, output
 from preflight.cli.exit_codes import OK
 from preflight.cli.exit_handling import say
 from preflight.cli.options import Inputs, JobFacts, Rules, takes
 from preflight.cli.output import refuse_unread
-from preflight.report.terminal_style import counted, plain
+from preflight.report.terminal_rendering import counted, plain
 from preflight.run.project_settings import FILE
 from preflight.source.finding import Message, Severity
 from preflight.source.translation import joined, local

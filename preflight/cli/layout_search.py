@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+from preflight.checking.checked_sources import Workspace
 from preflight.checking.checker import Checker
 from preflight.checking.engine import Report
 from preflight.checking.file_failures import attempted, unreadable
 from preflight.checking.merged_reports import merge
-from preflight.checking.workspace import Workspace
 from preflight.cli import checker_setup, output
 from preflight.cli.exit_codes import FOUND, OK, USAGE
 from preflight.cli.options import AtSite, Inputs, JobFacts, Printed, Rules, listed
@@ -25,7 +25,7 @@ from preflight.layouts.candidates import COLUMNS, RECOMPUTE
 from preflight.layouts.multi_file_search import NO_CONFIG, every_run
 from preflight.report.json_encoding import dumped
 from preflight.report.layouts import Point, Shown, layouts_dict, layouts_text, scale_dict, scale_text
-from preflight.report.terminal_style import plain
+from preflight.report.terminal_rendering import plain
 from preflight.run.request import MOST_DEVICES
 from preflight.source import writing
 from preflight.source.budget import SEARCH_SECONDS

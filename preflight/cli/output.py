@@ -16,7 +16,7 @@ from preflight.cli.exit_handling import say
 from preflight.cli.options import Inputs, Output, Printed
 from preflight.loaders.file_kinds import COMMAND
 from preflight.plugins.manager import PluginError, Plugins
-from preflight.report.terminal_style import Look, plain
+from preflight.report.terminal_rendering import Look, plain
 from preflight.source.extras import missing
 from preflight.source.finding import Message, Severity
 from preflight.source.source_file import InputError
@@ -212,14 +212,14 @@ def nothing(done: str, skipped: Sequence[str], checker: Checker) -> int:
 
 def _has_options(name: str) -> bool:
     """Whether a file contains only options that another script passes to a training run."""
-    from preflight.dialects.allowed_contents import is_a_text_of_options
+    from preflight.dialects.completion_data import is_a_text_of_options
 
     return is_a_text_of_options(_beginning(name))
 
 
 def _undescribed(skipped: Sequence[str]) -> str:
     """The one program, known only by name, that all of these files start; "" if there is none."""
-    from preflight.dialects.supported_programs import undescribed_in
+    from preflight.dialects.undescribed_programs import undescribed_in
 
     programs = {undescribed_in(_beginning(name)) for name in skipped[:MOST_LOOKS]}
     return programs.pop() if len(programs) == 1 and len(skipped) <= MOST_LOOKS else ""

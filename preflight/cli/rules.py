@@ -17,7 +17,6 @@ from preflight.cli.options import Lang
 from preflight.lint.rule import Checkable
 from preflight.lint.suppression import former
 from preflight.lint.upstream_evidence import evidence
-from preflight.report.rule_coverage import coverage
 from preflight.report.rule_pages import (
     GENERATED,
     documented,
@@ -27,6 +26,7 @@ from preflight.report.rule_pages import (
     severities,
     translated_severities,
 )
+from preflight.report.upstream_check_coverage import coverage
 from preflight.run.project_settings import SEVERITIES, Facts
 from preflight.run.request import Target
 from preflight.source.finding import Message

@@ -16,9 +16,9 @@ from preflight.run.version_ranges import branch, numbers
 from preflight.source.finding import Message
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.record import NamedTuple, replace
+from preflight.source.resolved_words import Needed, Reason
 from preflight.source.source_file import InputError
-from preflight.source.type_hints import TYPE_CHECKING
-from preflight.source.words_and_unknowns import Needed, Reason
+from preflight.source.typing_placeholders import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from preflight.program.checkout.enclosing_checkout import Checkout

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from preflight.checking.checked_sources import Workspace
 from preflight.checking.engine import Report
-from preflight.checking.workspace import Workspace
 from preflight.fix.branch_proof import prove_branches
 from preflight.fix.edited_texts import Sources, apply
 from preflight.source.finding import Finding, Kind, NotProven, Severity

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from preflight.checking.checked_sources import Workspace
 from preflight.checking.checker import Checker, Suggest
 from preflight.checking.engine import Report
 from preflight.checking.file_failures import attempted
-from preflight.checking.workspace import Workspace
+from preflight.fix.author_intent import with_intentions
 from preflight.fix.edited_texts import original, survives
 from preflight.fix.fix_proof import proven
-from preflight.fix.intended_values import with_intentions
 from preflight.fix.permitted_fixes import Allowed, Inside
 from preflight.fix.proven_fixes import proven_offers
 from preflight.job import Job
@@ -20,7 +20,7 @@ from preflight.source.budget import FIX_SECONDS, SEARCH_SECONDS
 from preflight.source.finding import Finding, Safety, Severity
 from preflight.source.record import NamedTuple, replace
 from preflight.source.source_file import Position, Source
-from preflight.source.type_hints import Literal
+from preflight.source.typing_placeholders import Literal
 
 
 def consequences(before: Job, after: Job) -> str:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from preflight.checking.checked_sources import Workspace
 from preflight.checking.checker import Suggest
 from preflight.checking.engine import Report
-from preflight.checking.workspace import Workspace
+from preflight.fix.author_intent import with_intentions
 from preflight.fix.edited_texts import original, survives
 from preflight.fix.fix_proof import proven
 from preflight.fix.fixer import Fixed, Outcome, consequences
-from preflight.fix.intended_values import with_intentions
 from preflight.fix.permitted_fixes import Inside
 from preflight.source.finding import Finding, Fix, Safety
 from preflight.source.record import NamedTuple, replace

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from preflight.checking.checked_sources import Workspace
 from preflight.checking.checker import Checker
 from preflight.checking.engine import Report
 from preflight.checking.migration_effects import Changed, Migration, counts, migrations, option_text
-from preflight.checking.workspace import Workspace
 from preflight.fix.fix_proof import made, prove_better
 from preflight.fix.fixer import Fixed, Outcome, fix
 from preflight.fix.permitted_fixes import Inside

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from preflight.checking.checked_sources import Workspace
 from preflight.checking.engine import Report
-from preflight.checking.workspace import Workspace
 from preflight.fix.branch_proof import prove_branches
 from preflight.fix.fix_proof import Made, made, prove_better, proven
 from preflight.source.finding import Finding, Fix, NotProven, Safety

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
+from preflight.checking.checked_sources import Workspace
 from preflight.checking.engine import Policy, Report
-from preflight.checking.workspace import Workspace
 from preflight.fix.edited_texts import apply
 from preflight.fix.fix_proof import made
 from preflight.job import Job

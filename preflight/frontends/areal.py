@@ -9,8 +9,8 @@ from preflight.dialects.megatron import batch, layout, network_sizes, pipeline
 from preflight.dialects.megatron.derivation_namespace import NotKnown, Run, derives
 from preflight.frontends.dotted_config import Dotted, typed
 from preflight.frontends.front_end import UNREAD, FrontEnd, data
-from preflight.frontends.front_end_reading import read as reading
 from preflight.frontends.hydra_faults import REFUSED
+from preflight.frontends.megatron_run import read as reading
 from preflight.frontends.published_architecture import TYPES, lose_network, trained
 from preflight.frontends.release_detection import shown, with_evidence
 from preflight.loaders.composition.resolved_values import Composed, omegaconf_values

@@ -10,7 +10,7 @@ from preflight.dialects.megatron.options import Flag
 from preflight.dialects.megatron.parser_input import Spelled, spell_environment
 from preflight.dialects.megatron.parsing import Parsed
 from preflight.frontends.front_end import FrontEnd, data
-from preflight.frontends.front_end_reading import Typed
+from preflight.frontends.megatron_run import Typed
 from preflight.loaders.composition.hydra import Hydra, composed
 from preflight.loaders.composition.overrides import Override, added, read_override, replaced, spelled
 from preflight.loaders.composition.resolved_values import Composed, Found

@@ -11,11 +11,11 @@ from preflight.dialects.megatron.derivation_namespace import NotKnown, Run, deri
 from preflight.dialects.megatron.parse_faults import BAD_CHOICE, BAD_VALUE
 from preflight.frontends.dotted_config import Dotted, opener, typed
 from preflight.frontends.front_end import UNREAD, FrontEnd
-from preflight.frontends.front_end_reading import package_of
-from preflight.frontends.front_end_reading import read as reading
 from preflight.frontends.heterogeneous_meshes import meshes
 from preflight.frontends.hydra_faults import REFUSED, of_missing
-from preflight.frontends.option_releases import at_stated
+from preflight.frontends.megatron_run import package_of
+from preflight.frontends.megatron_run import read as reading
+from preflight.frontends.options_by_release import at_stated
 from preflight.frontends.published_architecture import trained
 from preflight.frontends.section_options import Shape, flatten
 from preflight.loaders.composition.hydra import composed
@@ -27,8 +27,8 @@ from preflight.run.value import Value, unknown
 from preflight.run.version_ranges import numbers
 from preflight.source.finding import Message
 from preflight.source.record import replace
+from preflight.source.resolved_words import Needed, Reason
 from preflight.source.spelling import nearest
-from preflight.source.words_and_unknowns import Needed, Reason
 
 NAME = "experiment"
 GPT = ("train_gpt.py", "train_aquila_sft.py")

@@ -11,9 +11,9 @@ from preflight.dialects.megatron.options import Flag
 from preflight.dialects.megatron.parse_faults import STRAY_WORD, UNKNOWN_FLAG
 from preflight.dialects.megatron.parser_input import Spelled, spell, spell_environment
 from preflight.dialects.megatron.parsing import Parsed, parse
-from preflight.dialects.megatron.run_inputs import tell
+from preflight.dialects.megatron.run_derivation import tell
 from preflight.frontends.front_end import FrontEnd, of_front_end, unread
-from preflight.frontends.front_end_reading import Typed, read
+from preflight.frontends.megatron_run import Typed, read
 from preflight.frontends.renamed_options import with_moves
 from preflight.loaders.document import Document, Node, Word
 from preflight.run.arguments import REMOVE

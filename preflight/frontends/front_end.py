@@ -13,7 +13,7 @@ from preflight.dialects.megatron.derivation_namespace import Run, Step
 from preflight.dialects.megatron.framework_version import versions
 from preflight.dialects.megatron.options import Flag, Table, table
 from preflight.dialects.megatron.parse_faults import BAD_CHOICE, STRAY_WORD, UNKNOWN_FLAG
-from preflight.dialects.megatron.run_inputs import STEPS
+from preflight.dialects.megatron.run_derivation import STEPS
 from preflight.loaders.document import Problem
 from preflight.run.request import Target
 from preflight.run.training_plan import Plan
@@ -22,7 +22,7 @@ from preflight.source.finding import Message, values_of
 from preflight.source.record import NamedTuple
 from preflight.source.source_file import Span
 from preflight.source.spelling import nearest
-from preflight.source.type_hints import Any
+from preflight.source.typing_placeholders import Any
 
 Steps = Sequence[tuple[Step, tuple[str, ...]]]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from preflight.dialects.supported_programs import MINDSPEED_MM, undescribed
+from preflight.dialects.undescribed_programs import MINDSPEED_MM, undescribed
 from preflight.loaders.document import Document, Node
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.spelling import nearest

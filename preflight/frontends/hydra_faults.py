@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from preflight.frontends.accepted_config import Contract
 from preflight.frontends.front_end import UNREAD
+from preflight.frontends.release_config_schema import Contract
 from preflight.loaders.composition.grammar import Malformed, element, has_interpolation
 from preflight.loaders.composition.overrides import KEY, Override, Refused
 from preflight.loaders.composition.resolved_values import Composed
 from preflight.loaders.document import Document, Problem, Word
-from preflight.loaders.shell.lines_and_comments import word_removal
+from preflight.loaders.shell.edit_ranges_and_comments import word_removal
 from preflight.source.finding import Message
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.source_file import Source, Span

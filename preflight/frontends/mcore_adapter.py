@@ -13,9 +13,9 @@ from preflight.dialects.megatron.derivation_namespace import Run, derives
 from preflight.dialects.megatron.options import Flag
 from preflight.frontends.dotted_config import Dotted, above, after, hydra, opener, typed
 from preflight.frontends.front_end import UNREAD, FrontEnd
-from preflight.frontends.front_end_reading import Typed
-from preflight.frontends.front_end_reading import read as reading
-from preflight.frontends.option_releases import at_stated, part_of
+from preflight.frontends.megatron_run import Typed
+from preflight.frontends.megatron_run import read as reading
+from preflight.frontends.options_by_release import at_stated, part_of
 from preflight.frontends.published_architecture import lose_network, trained
 from preflight.loaders.composition.merging import mapping
 from preflight.loaders.composition.overrides import Override, apply, read_override

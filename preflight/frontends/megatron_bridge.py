@@ -11,9 +11,9 @@ from preflight.dialects.megatron.derivation_namespace import NotKnown, Run, Step
 from preflight.dialects.megatron.parsing import Parsed
 from preflight.frontends.dotted_config import Dotted, DottedWriter, typed
 from preflight.frontends.front_end import FrontEnd, unread
-from preflight.frontends.front_end_reading import read as reading
+from preflight.frontends.megatron_run import read as reading
 from preflight.frontends.option_refusals import of_written
-from preflight.frontends.option_releases import part_of
+from preflight.frontends.options_by_release import part_of
 from preflight.frontends.published_architecture import OFF as TRAINERS
 from preflight.frontends.release_detection import at_shown
 from preflight.frontends.typed_fields import not_numbers

@@ -7,7 +7,7 @@ from functools import partial
 
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.megatron.run_devices import machine
-from preflight.dialects.mindformers.config_loading import kind_of
+from preflight.dialects.mindformers.config_kind_and_loading import kind_of
 from preflight.dialects.mindformers.dialect import COMMON, NOT_COMMON, identified
 from preflight.dialects.mindformers.graph_config import read_graph
 from preflight.frontends.dotted_config import above, after, opener

@@ -13,9 +13,9 @@ from preflight.dialects.megatron.parsing import Parsed, parse
 from preflight.frontends.dotted_config import above, opener
 from preflight.frontends.flat_options import FileWriter, typed
 from preflight.frontends.front_end import FrontEnd, of_front_end
-from preflight.frontends.front_end_reading import Typed
-from preflight.frontends.front_end_reading import read as reading
-from preflight.frontends.option_releases import at_stated
+from preflight.frontends.megatron_run import Typed
+from preflight.frontends.megatron_run import read as reading
+from preflight.frontends.options_by_release import at_stated
 from preflight.frontends.published_architecture import lose_network
 from preflight.loaders.document import Document, Node, Word
 from preflight.run.published_models import published

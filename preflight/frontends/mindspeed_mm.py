@@ -8,7 +8,7 @@ from preflight.dialects.megatron import batch, layout
 from preflight.dialects.megatron.derivation_namespace import Run, derives
 from preflight.frontends.flat_options import typed
 from preflight.frontends.front_end import FrontEnd
-from preflight.frontends.front_end_reading import read as reading
+from preflight.frontends.megatron_run import read as reading
 from preflight.frontends.published_architecture import OFF
 from preflight.loaders.document import Document, Unknown
 from preflight.run.value import Origin

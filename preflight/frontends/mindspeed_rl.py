@@ -8,14 +8,14 @@ from functools import partial
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.megatron.derivation_namespace import Run, derives
 from preflight.dialects.megatron.parsing import Parsed
-from preflight.dialects.megatron.run_inputs import MINDSPEED_STEPS
+from preflight.dialects.megatron.run_derivation import MINDSPEED_STEPS
 from preflight.frontends.described_releases import contracts
 from preflight.frontends.dotted_config import Dotted, hydra, typed
 from preflight.frontends.front_end import FrontEnd, doubted, unread
-from preflight.frontends.front_end_reading import Typed
-from preflight.frontends.front_end_reading import read as reading
 from preflight.frontends.hydra_faults import REFUSED, of_missing
-from preflight.frontends.option_releases import at_release, at_stated
+from preflight.frontends.megatron_run import Typed
+from preflight.frontends.megatron_run import read as reading
+from preflight.frontends.options_by_release import at_release, at_stated
 from preflight.frontends.published_architecture import trained
 from preflight.frontends.section_options import SectionWriter, layered, read_sections
 from preflight.loaders.composition.merging import mapping

@@ -14,10 +14,10 @@ from preflight.dialects.megatron.unmodelled_memory import ADAPTED
 from preflight.frontends import colocated_models
 from preflight.frontends.flat_options import behind_file, typed_in_file
 from preflight.frontends.front_end import FrontEnd
-from preflight.frontends.front_end_reading import Typed
-from preflight.frontends.front_end_reading import read as reading
+from preflight.frontends.megatron_run import Typed
+from preflight.frontends.megatron_run import read as reading
 from preflight.frontends.option_refusals import of_options_code
-from preflight.frontends.option_releases import of_part
+from preflight.frontends.options_by_release import of_part
 from preflight.frontends.published_architecture import build
 from preflight.frontends.release_detection import of_options
 from preflight.loaders.document import Document, Entry, Setting

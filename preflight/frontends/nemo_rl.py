@@ -10,12 +10,11 @@ from preflight.dialects import Reading, Surroundings
 from preflight.dialects.megatron import batch, layout, network_sizes, pipeline
 from preflight.dialects.megatron.derivation_namespace import NotKnown, Run, derives
 from preflight.frontends import colocated_models
-from preflight.frontends.accepted_config import lacks, made_since, nearest_release
 from preflight.frontends.described_releases import FOLDER, contracts
 from preflight.frontends.dotted_config import Dotted, opener, typed
 from preflight.frontends.front_end import FrontEnd, unread
-from preflight.frontends.front_end_reading import Typed, mentions
-from preflight.frontends.front_end_reading import read as reading
+from preflight.frontends.megatron_run import Typed, mentions
+from preflight.frontends.megatron_run import read as reading
 from preflight.frontends.nemo_rl_faults import (
     defines,
     loads_itself,
@@ -26,6 +25,7 @@ from preflight.frontends.nemo_rl_faults import (
 )
 from preflight.frontends.nemo_rl_refusals import SIZES, of_own_code, of_registries, of_sizes
 from preflight.frontends.published_architecture import NETWORK, TYPES, lose_network, of_bridge, trained
+from preflight.frontends.release_config_schema import lacks, made_since, nearest_release
 from preflight.frontends.release_detection import shown, with_evidence
 from preflight.frontends.typed_fields import Fields, moved, never_read, not_numbers, refused
 from preflight.loaders.composition.inheritance import Inherited, Open, inherited

@@ -11,19 +11,19 @@ from preflight.dialects.megatron.options import Flag, table
 from preflight.dialects.megatron.value_conversions import BadValue, convert
 from preflight.frontends.dotted_config import Dotted, typed
 from preflight.frontends.front_end import UNREAD, FrontEnd, data
-from preflight.frontends.front_end_reading import Typed
-from preflight.frontends.front_end_reading import read as reading
 from preflight.frontends.hydra_faults import REFUSED
+from preflight.frontends.megatron_run import Typed
+from preflight.frontends.megatron_run import read as reading
 from preflight.loaders.composition.grammar import typed as plain
 from preflight.loaders.composition.merging import mapping, merge, put
 from preflight.loaders.composition.resolved_values import Composed
-from preflight.loaders.defaults_tree import json_tree
 from preflight.loaders.document import Document, Node, Problem
+from preflight.loaders.json_tree import json_tree
 from preflight.run.value import Origin, Value
 from preflight.source.finding import Message
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.spelling import nearest
-from preflight.source.type_hints import Any
+from preflight.source.typing_placeholders import Any
 
 CORE = "0.16.0"
 """Primus v26.5.1 contains Megatron-LM at d3528a2, 0.16.0rc0."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from preflight.frontends.accepted_config import Contract
 from preflight.frontends.hydra_faults import REFUSED
+from preflight.frontends.release_config_schema import Contract
 from preflight.loaders.composition.resolved_values import Composed
 from preflight.loaders.document import Node, Problem
 from preflight.run.version_ranges import numbers

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 
 from preflight.dialects import Surroundings
-from preflight.frontends.accepted_config import contract
 from preflight.frontends.described_releases import contracts
 from preflight.frontends.front_end import FrontEnd
-from preflight.frontends.front_end_reading import package_of
-from preflight.frontends.option_releases import at_release, at_stated
+from preflight.frontends.megatron_run import package_of
+from preflight.frontends.options_by_release import at_release, at_stated
+from preflight.frontends.release_config_schema import contract
 from preflight.loaders.document import Document
 from preflight.run.request import Target
 from preflight.run.version_ranges import numbers
@@ -34,7 +34,7 @@ def shown(front_end: FrontEnd, document: Document, surroundings: Surroundings) -
     package = package_of(front_end, document, surroundings)
     if package is not None:
         return Shown(Target(front_end.name, package.version), package.evidence) if package.version else None
-    from preflight.program.checkout.config_consumers import named_release
+    from preflight.program.checkout.front_end_discovery import named_release
 
     if release := named_release(document.source.text, front_end.name):
         said: str = Message("the file names {release}", release=release)

@@ -10,9 +10,9 @@ from preflight import schemas
 from preflight.dialects.megatron.options import Flag
 from preflight.frontends.described_releases import contracts
 from preflight.frontends.front_end import SAID, UNREAD, FrontEnd, data
-from preflight.frontends.option_releases import at_release
+from preflight.frontends.options_by_release import at_release
 from preflight.loaders.document import Problem, Word
-from preflight.loaders.shell.lines_and_comments import removal, widened
+from preflight.loaders.shell.edit_ranges_and_comments import removal, widened
 from preflight.run.version_ranges import numbers
 from preflight.source.finding import Message
 from preflight.source.source_file import Span

@@ -10,7 +10,7 @@ from preflight.dialects.megatron.parse_faults import UNKNOWN_FLAG
 from preflight.dialects.megatron.parsing import Parsed, parse
 from preflight.frontends.dotted_config import Dotted, DottedWriter
 from preflight.frontends.front_end import FrontEnd, of_front_end, unread
-from preflight.frontends.front_end_reading import Typed
+from preflight.frontends.megatron_run import Typed
 from preflight.loaders.composition.resolved_values import Composed, Found
 from preflight.loaders.document import Document, Entry, Node, Problem, Setting, Unknown, Word
 from preflight.run.arguments import REMOVE

@@ -9,12 +9,12 @@ from preflight.dialects.megatron import batch, layout, network_sizes, pipeline
 from preflight.dialects.megatron.derivation_namespace import NotKnown, Run, derives
 from preflight.frontends.dotted_config import Dotted, typed
 from preflight.frontends.front_end import FrontEnd, data, unread
-from preflight.frontends.front_end_reading import read as reading
+from preflight.frontends.megatron_run import read as reading
 from preflight.frontends.published_architecture import lose_network, trained
 from preflight.loaders.composition.overrides import apply, read_override
 from preflight.loaders.composition.resolved_values import Composed
-from preflight.loaders.defaults_tree import json_tree
 from preflight.loaders.document import Document, Node
+from preflight.loaders.json_tree import json_tree
 from preflight.run.value import Value, unknown
 
 MAIN = "skyrl.train.entrypoints.main_base"

@@ -10,8 +10,8 @@ from preflight.dialects.megatron.parse_faults import BAD_CHOICE, UNKNOWN_FLAG
 from preflight.frontends import colocated_models
 from preflight.frontends.flat_options import typed
 from preflight.frontends.front_end import UNREAD, FrontEnd
-from preflight.frontends.front_end_reading import package_of, with_own_options
-from preflight.frontends.front_end_reading import read as reading
+from preflight.frontends.megatron_run import package_of, with_own_options
+from preflight.frontends.megatron_run import read as reading
 from preflight.frontends.option_refusals import of_options_code
 from preflight.frontends.published_architecture import complete
 from preflight.frontends.release_detection import of_options

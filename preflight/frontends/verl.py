@@ -10,12 +10,9 @@ from preflight.dialects.megatron import batch, layout, network_sizes, pipeline
 from preflight.dialects.megatron.derivation_namespace import NotKnown, Run, derives
 from preflight.dialects.megatron.options import Flag, table
 from preflight.frontends import colocated_models
-from preflight.frontends.accepted_config import Contract, contract, lacks, made_since, nearest_release
 from preflight.frontends.described_releases import contracts
 from preflight.frontends.dotted_config import Dotted, typed
 from preflight.frontends.front_end import UNREAD, FrontEnd, Keys, data, doubted
-from preflight.frontends.front_end_reading import composes, configures, has_module, mentions
-from preflight.frontends.front_end_reading import read as reading
 from preflight.frontends.hydra_faults import (
     ALWAYS,
     malformed,
@@ -26,12 +23,15 @@ from preflight.frontends.hydra_faults import (
     of_interpolations,
     of_keys,
 )
+from preflight.frontends.megatron_run import composes, configures, has_module, mentions
+from preflight.frontends.megatron_run import read as reading
 from preflight.frontends.published_architecture import NETWORK, TYPES, lose_network, of_bridge, trained
 from preflight.frontends.refusal_rows import Row, identity
 from preflight.frontends.refusals import of_code
 from preflight.frontends.registry_names import misspelt, of_files, of_verl
+from preflight.frontends.release_config_schema import Contract, contract, lacks, made_since, nearest_release
 from preflight.frontends.release_detection import Shown, of_overrides, shown, with_evidence
-from preflight.frontends.verl_values import of_entry, of_loggers, of_name, of_sizes, taken
+from preflight.frontends.verl_faults import of_entry, of_loggers, of_name, of_sizes, taken
 from preflight.frontends.verl_variants import NAMES as VARIANTS
 from preflight.frontends.verl_variants import lacks_check, of_variant, starts
 from preflight.loaders.composition.overrides import Override, Refused, apply, read_override

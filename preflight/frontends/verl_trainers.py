@@ -9,18 +9,18 @@ from preflight.dialects import Reading, Surroundings
 from preflight.dialects.megatron.derivation_namespace import NotKnown, Run, derives
 from preflight.dialects.megatron.options import Flag
 from preflight.frontends import colocated_models
-from preflight.frontends.accepted_config import nearest_release
 from preflight.frontends.dotted_config import Dotted, typed
 from preflight.frontends.front_end import FrontEnd, data
-from preflight.frontends.front_end_reading import read as reading
+from preflight.frontends.megatron_run import read as reading
 from preflight.frontends.published_architecture import NETWORK
+from preflight.frontends.release_config_schema import nearest_release
 from preflight.frontends.release_detection import shown, with_evidence
 from preflight.frontends.verl import RELEASES, VERL, adapters, forced, may_be_any, network, optimizer, read_ppo, stages
 from preflight.loaders.composition.overrides import apply, read_override
 from preflight.loaders.composition.resolved_values import Composed
-from preflight.loaders.defaults_tree import json_tree
 from preflight.loaders.document import Document, Node
-from preflight.source.type_hints import Any
+from preflight.loaders.json_tree import json_tree
+from preflight.source.typing_placeholders import Any
 
 SECTIONS = {"actor_rollout_ref.actor.megatron.": "engine.", "actor_rollout_ref.actor.optim.": "optim."}
 """The place of the actor's value in this file."""

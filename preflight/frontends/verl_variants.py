@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from types import MappingProxyType
 
 from preflight.dialects import Surroundings
-from preflight.frontends.accepted_config import Contract, contract
 from preflight.frontends.front_end import FrontEnd
-from preflight.frontends.front_end_reading import package_of
 from preflight.frontends.hydra_faults import ALWAYS, REFUSED, of_choices, of_classes, of_interpolations, of_keys
+from preflight.frontends.megatron_run import package_of
+from preflight.frontends.release_config_schema import Contract, contract
 from preflight.loaders.composition.overrides import Override, apply
 from preflight.loaders.composition.resolved_values import Composed
 from preflight.loaders.document import Document, Problem

@@ -21,12 +21,12 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
-from preflight.gate.request_handler import Desk
+from preflight.gate.request_dispatch import Desk
 from preflight.gate.submission import Question
 from preflight.gate.verdict import Policies, Reply
-from preflight.report.terminal_style import plain
+from preflight.report.terminal_rendering import plain
 from preflight.source.source_file import InputError
-from preflight.source.type_hints import Any
+from preflight.source.typing_placeholders import Any
 
 
 @contextmanager

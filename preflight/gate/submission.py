@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePath
 
+from preflight.checking.checked_sources import Workspace
 from preflight.checking.engine import Policy, Report, check_documents
 from preflight.checking.merged_reports import merge
-from preflight.checking.workspace import Workspace
 from preflight.fix.proven_fixes import with_proven_offers
 from preflight.loaders.document import Count
 from preflight.loaders.manifest import Manifest, load_manifests
@@ -19,7 +19,7 @@ from preflight.program.checkout.enclosing_checkout import Checkouts
 from preflight.run.request import Request
 from preflight.source.record import NamedTuple, replace
 from preflight.source.source_file import InputError, Source
-from preflight.source.type_hints import Any
+from preflight.source.typing_placeholders import Any
 
 
 class Allocation(NamedTuple):

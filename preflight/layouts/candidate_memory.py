@@ -15,7 +15,7 @@ from preflight.memory.parameters import Parameters
 from preflight.run.cluster import Cluster
 from preflight.run.training_plan import Sizes
 from preflight.source.record import NamedTuple
-from preflight.source.type_hints import Any
+from preflight.source.typing_placeholders import Any
 from preflight.steptime.estimate import timed
 from preflight.steptime.machine import machine
 from preflight.steptime.step_time_inputs import Traits

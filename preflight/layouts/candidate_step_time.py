@@ -14,7 +14,7 @@ from preflight.memory.inputs_from_plan import Missing, Shape, shape
 from preflight.run.cluster import Device
 from preflight.run.training_plan import Sizes
 from preflight.source.record import NamedTuple
-from preflight.source.type_hints import Any
+from preflight.source.typing_placeholders import Any
 from preflight.steptime.estimate import completed, timed
 from preflight.steptime.layer import Parts
 from preflight.steptime.machine import FALLBACK, RATES, Machine, family

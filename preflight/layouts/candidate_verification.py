@@ -19,7 +19,7 @@ from preflight.run.training_plan import Sizes
 from preflight.run.value import known
 from preflight.source.finding import Edit, Finding, Severity
 from preflight.source.record import NamedTuple
-from preflight.source.type_hints import Protocol
+from preflight.source.typing_placeholders import Protocol
 from preflight.steptime.estimate import Timed, completed, timed
 from preflight.steptime.operators import model_operations
 from preflight.steptime.step_time_inputs import traits

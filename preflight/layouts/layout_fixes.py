@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import takewhile
 
+from preflight.checking.checked_sources import Workspace
 from preflight.checking.engine import Report
 from preflight.checking.fix_policy import Policy
-from preflight.checking.workspace import Workspace
 from preflight.fix.trial_edits import Attempts
 from preflight.job import Job
 from preflight.layouts.result import Found

@@ -7,7 +7,7 @@ from functools import cache, partial
 from os import PathLike
 from pathlib import Path
 
-from preflight.checking.workspace import Workspace
+from preflight.checking.checked_sources import Workspace
 from preflight.fix.trial_edits import Attempts
 from preflight.layouts.result import Result
 from preflight.layouts.search import Progress, search
@@ -15,7 +15,7 @@ from preflight.layouts.search_inputs import Limits
 from preflight.plugins.manager import Plugins, load
 from preflight.run.request import Request, Target
 from preflight.source.source_file import Source
-from preflight.source.type_hints import Any, Protocol
+from preflight.source.typing_placeholders import Any, Protocol
 
 NO_CONFIG = "this is not recognised as a training config"
 

@@ -21,7 +21,7 @@ from preflight.loaders.document import UNKNOWN, Unknown
 from preflight.run.value import Value
 from preflight.source.finding import Finding, Kind, Message, Severity, Unverified, placeholders
 from preflight.source.record import dataclass, field, replace
-from preflight.source.type_hints import Any
+from preflight.source.typing_placeholders import Any
 
 Upstream = str | Mapping[str, str]
 
@@ -74,7 +74,7 @@ class Constraint:
 
     @property
     def page(self) -> str:
-        from preflight.lint.rule_page import page
+        from preflight.lint.constraint_page import page
 
         return page(self)
 

@@ -21,7 +21,7 @@ def load(source: Source) -> tuple[Document, ...]:
 
 def _load(source: Source) -> tuple[Document, ...]:
     if source.name == COMMAND and source.path is None:
-        from preflight.loaders.command import load_commands
+        from preflight.loaders.command_line import load_commands
 
         return load_commands(source)
     if source.name.lower().endswith(PYTHON_SUFFIX):

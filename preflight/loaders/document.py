@@ -8,13 +8,13 @@ from types import MappingProxyType
 
 from preflight.source.finding import Key
 from preflight.source.record import NamedTuple, dataclass, field
+from preflight.source.resolved_words import UNKNOWN as UNKNOWN
+from preflight.source.resolved_words import Piece as Piece
+from preflight.source.resolved_words import Unknown as Unknown
+from preflight.source.resolved_words import Word as Word
+from preflight.source.resolved_words import word_of as word_of
 from preflight.source.source_file import Source, Span
-from preflight.source.type_hints import Literal
-from preflight.source.words_and_unknowns import UNKNOWN as UNKNOWN
-from preflight.source.words_and_unknowns import Piece as Piece
-from preflight.source.words_and_unknowns import Unknown as Unknown
-from preflight.source.words_and_unknowns import Word as Word
-from preflight.source.words_and_unknowns import word_of as word_of
+from preflight.source.typing_placeholders import Literal
 
 MARK = "preflight:"
 """Text that every suppression contains; a text without it has no relevant comment."""

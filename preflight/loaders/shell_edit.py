@@ -9,7 +9,7 @@ from contextlib import suppress
 from itertools import pairwise
 
 from preflight.loaders.document import Document, Launch, Word
-from preflight.loaders.shell.lines_and_comments import Place, context, quoted, removal, site, splits, widened
+from preflight.loaders.shell.edit_ranges_and_comments import Place, context, quoted, removal, site, splits, widened
 from preflight.source.finding import Edit
 from preflight.source.source_file import CannotEdit, Span, Splice
 

@@ -12,7 +12,7 @@ from preflight.source.budget import draw_values
 from preflight.source.finding import Message
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.source_file import InputError, Source, Span
-from preflight.source.type_hints import Any
+from preflight.source.typing_placeholders import Any
 
 _SAME_VALUE = "the key {key!r} is set here and again on line {line} with the same value; the last one takes effect"
 _OTHER_VALUE = (
@@ -93,7 +93,7 @@ def load_yaml(source: Source) -> Document:
 
 def _located(source: Source, error: yaml.MarkedYAMLError) -> InputError:
     if "<<<<<<< " in source.text:
-        from preflight.source.conflict import conflict
+        from preflight.source.merge_conflict import conflict
 
         if (found := conflict(source.text)) is not None:
             return InputError(found.message, source.name, *source.position(found.start))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from preflight.logs.causes import Cause, Signature
+from preflight.logs.cause_types import Cause, Signature
 
 C = Cause
 RUNTIME = r"(?:error code is|error code:|ret(?:urn)?[ _]?code:?|runtime result(?: =)?|ErrCode=|errorCode=|ret=)\s?"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from preflight.logs.ascend import WAITED
-from preflight.logs.causes import Cause, Signature
+from preflight.logs.cause_types import Cause, Signature
 
 C = Cause
 OF_COMMUNICATION: tuple[Signature, ...] = (

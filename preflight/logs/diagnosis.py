@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from preflight.logs.cascading_failures import in_teardown
-from preflight.logs.causes import Cause, Signature
+from preflight.logs.cause_types import Cause, Signature
 from preflight.logs.exception_origin import PROGRAMS, class_of_kind, cut_off, placed
 from preflight.logs.failures import Failure
 from preflight.logs.framework_messages import Statement, statement_of

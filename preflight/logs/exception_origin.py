@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from preflight.logs.causes import Cause
+from preflight.logs.cause_types import Cause
 from preflight.logs.failures import Failure, Frame
 from preflight.source.finding import Message
 from preflight.source.record import NamedTuple

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from itertools import chain
 
 from preflight.logs.cascading_failures import follows, of_launcher
-from preflight.logs.causes import Cause, Signature
+from preflight.logs.cause_types import Cause, Signature
 from preflight.logs.prefixes import Written, rank_inside, rank_of_file, taken_apart
 from preflight.logs.relevant_lines import Line
 from preflight.logs.signatures import signed

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from preflight.checking.engine import Report
 from preflight.job import Job
 from preflight.lint.upstream_evidence import evidence
-from preflight.logs.causes import Cause
+from preflight.logs.cause_types import Cause
 from preflight.logs.diagnosis import Diagnosis
 from preflight.logs.framework_messages import statements_on_line
 from preflight.memory.advice import SHOWN, Saving, savings

@@ -6,13 +6,13 @@ from __future__ import annotations
 import re
 from functools import cache, lru_cache
 
-from preflight.logs.anchors import Anchors, anchors, branches
 from preflight.logs.ascend import ENVELOPES, OF_ASCEND, OUT_OF_MEMORY
 from preflight.logs.cascading_failures import OF_COMMUNICATION
-from preflight.logs.causes import Cause, Signature
+from preflight.logs.cause_types import Cause, Signature
 from preflight.logs.checkpoint_errors import OF_CHECKPOINTS
 from preflight.logs.device_errors import OF_DEVICES
 from preflight.logs.exception_signatures import OF_PYTHON
+from preflight.logs.pattern_prefilter import Anchors, anchors, branches
 from preflight.logs.ray_and_inference_errors import OF_ENGINES
 
 C = Cause

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from preflight.logs.causes import Cause
+from preflight.logs.cause_types import Cause
 from preflight.logs.exception_origin import called
 from preflight.logs.failures import Failure, Frame
 from preflight.source.record import NamedTuple

@@ -8,7 +8,7 @@ from typing import Any
 
 from lsprotocol import types
 
-from preflight.dialects.allowed_contents import Offer, Offers
+from preflight.dialects.completion_data import Offer, Offers
 from preflight.lsp.buffers import Buffer
 from preflight.lsp.hover_and_links import offers_of
 from preflight.source.finding import Key

@@ -12,7 +12,7 @@ from pygls import uris
 
 from preflight.checking.engine import Report
 from preflight.dialects import folders
-from preflight.dialects.allowed_contents import Offers
+from preflight.dialects.completion_data import Offers
 from preflight.fix.fix_proof import made
 from preflight.job import Job
 from preflight.loaders.document import Document, Unknown, walk

@@ -19,7 +19,7 @@ from preflight.run.cluster import Cluster
 from preflight.run.training_plan import Plan
 from preflight.run.value import Origin, Value, assumed, known
 from preflight.source.record import NamedTuple, replace
-from preflight.source.words_and_unknowns import Needed, Reason
+from preflight.source.resolved_words import Needed, Reason
 
 LATENT = {"q_lora_rank": "q_lora", "kv_lora_rank": "kv_lora"}
 LATENT |= {"qk_nope_dim": "nope", "qk_rope_dim": "rope", "v_dim": "v"}

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
 
 from preflight.lint.rule import Checkable
-from preflight.lint.rule_table import RuleTable, RuleTableError, Selection
+from preflight.lint.rule_registry import RuleTable, RuleTableError, Selection
 from preflight.source.record import NamedTuple
-from preflight.source.type_hints import TYPE_CHECKING, Any
+from preflight.source.typing_placeholders import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from preflight.dialects import Dialect

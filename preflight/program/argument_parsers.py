@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import re
 
-from preflight.program.annotation_types import STANDS_IN
+from preflight.program.annotation_stand_ins import STANDS_IN
 from preflight.program.cached_executions import COMMAND
 from preflight.program.classes import Classes
 from preflight.program.machine_facts import Size
-from preflight.program.python_bridge import Converter, unknown_type
+from preflight.program.python_callbacks import Converter, unknown_type
 from preflight.program.values import (
     Bound,
     Class,
@@ -23,7 +23,7 @@ from preflight.program.values import (
     both,
 )
 from preflight.program.verdict import Unstated
-from preflight.source.type_hints import Any, NoReturn
+from preflight.source.typing_placeholders import Any, NoReturn
 
 OWN = (Function, Bound, Partial, Class)
 UNREAD = "options that could not be read"

@@ -9,7 +9,7 @@ import types
 from collections.abc import Callable
 
 from preflight.program import arrays
-from preflight.program.annotation_types import stood_for
+from preflight.program.annotation_stand_ins import stood_for
 from preflight.program.cached_executions import COMMAND
 from preflight.program.imports import Imports
 from preflight.program.stdlib_allowlist import BUILTINS, MODULES, readable
@@ -32,7 +32,7 @@ from preflight.program.values import (
     Unknown,
     Value,
 )
-from preflight.source.type_hints import Any
+from preflight.source.typing_placeholders import Any
 
 NAMESPACES = (argparse.Namespace, types.SimpleNamespace)
 NOTHING = Builtin("nothing", lambda *given, **named: None)

@@ -11,10 +11,10 @@ import types
 import typing
 from typing import Any
 
-from preflight.program.annotation_types import stand_in, stood_for
+from preflight.program.annotation_stand_ins import stand_in, stood_for
 from preflight.program.calls import Calls
 from preflight.program.ir import Node, Unreadable, compile_expression
-from preflight.program.python_bridge import Bridge
+from preflight.program.python_callbacks import Bridge
 from preflight.program.values import (
     MISSING,
     Bound,

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from preflight.program import arrays
-from preflight.program.annotation_types import stood_for
+from preflight.program.annotation_stand_ins import stood_for
 from preflight.program.attributes import NAMESPACES
 from preflight.program.inspect_signature import Signatures
 from preflight.program.ir import Unreadable, compile_expression

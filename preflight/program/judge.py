@@ -9,20 +9,20 @@ import time
 from collections.abc import Mapping, Sequence
 
 from preflight.program.argument_parsers import ParserError
+from preflight.program.interpreted_state_cache import KeptState
 from preflight.program.interpreter import Interpreter
 from preflight.program.interpreter_state import Journal
 from preflight.program.machine_facts import FILES, Facts
 from preflight.program.megatron import Megatron
 from preflight.program.mindformers import FILE, MindFormers
 from preflight.program.mindformers import PRESENT as WITH_MINDFORMERS
-from preflight.program.mindformers_default_start import OF_PYNATIVE
+from preflight.program.mindformers_start_without_script import OF_PYNATIVE
 from preflight.program.mindspeed import ADAPTORS, CAPABILITY, PRESENT, VERSION, MindSpeed
-from preflight.program.program_cache import KeptState
 from preflight.program.sources import Sources
 from preflight.program.values import OPAQUE_VALUES, Exhausted, Raised, Unknown, Value
 from preflight.program.verdict import Budget, Machine, Place, Program, Refusal, Remark, Rewrite, Verdict
 from preflight.source import cache_folder
-from preflight.source.type_hints import Any
+from preflight.source.typing_placeholders import Any
 
 PARSER = "argparse"
 MESSAGE = 2000

@@ -15,10 +15,10 @@ from preflight.program.calls import Hook, Override
 from preflight.program.interpreter import Interpreter
 from preflight.program.ir import Node, Unreadable, compile_source
 from preflight.program.layer_reuse import Layers
-from preflight.program.mindformers_default_start import CONFIGURATION, is_pynative, start
+from preflight.program.mindformers_start_without_script import CONFIGURATION, is_pynative, start
 from preflight.program.mindspore import DATA, MindSpore
 from preflight.program.values import Exhausted, Function, Module, Names, Raised, Scope, Unknown, Value
-from preflight.source.type_hints import Any
+from preflight.source.typing_placeholders import Any
 
 ENTRY = "run_mindformer.py"
 CONFIG = "mindformers.tools.register.config.MindFormerConfig"

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from preflight.program import arrays
-from preflight.program.annotation_types import stand_in
+from preflight.program.annotation_stand_ins import stand_in
 from preflight.program.attributes import Attributes
 from preflight.program.operation_limits import bounded, safe_arithmetic
 from preflight.program.values import (

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from preflight.logs.causes import Cause
+from preflight.logs.cause_types import Cause
 from preflight.logs.diagnosis import Diagnosis, Group
 from preflight.logs.matching_findings import Behind
 from preflight.report.memory import between
-from preflight.report.terminal_style import Look, counted, plain
+from preflight.report.terminal_rendering import Look, counted, plain
 from preflight.report.text import one
 from preflight.source.finding import Finding
 from preflight.source.translation import local
-from preflight.source.type_hints import Any
+from preflight.source.typing_placeholders import Any
 
 SHOWN_FRAMES = 3
 SHOWN_GROUPS = 6

@@ -9,7 +9,7 @@ from preflight.memory import flops
 from preflight.memory.inputs_from_plan import Missing, Shape, shape
 from preflight.source.record import replace
 from preflight.source.source_file import InputError
-from preflight.source.type_hints import Any
+from preflight.source.typing_placeholders import Any
 from preflight.steptime import StepTimeEstimate, estimate
 from preflight.steptime.error_ranges import narrows
 from preflight.steptime.estimate import completed

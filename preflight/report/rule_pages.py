@@ -13,11 +13,11 @@ from urllib.parse import quote
 import preflight
 from preflight import schemas
 from preflight.checking.unused_suppression import unused_suppression
-from preflight.frontends.rule_page_names import spelling
+from preflight.frontends.argument_wording import spelling
 from preflight.lint.constraint import Constraint
+from preflight.lint.constraint_page import page as declared_page
 from preflight.lint.rule import Checkable, Rule, collect
-from preflight.lint.rule_page import page as declared_page
-from preflight.lint.rule_table import stamp
+from preflight.lint.rule_registry import stamp
 from preflight.lint.suppression import present
 from preflight.report.documentation_urls import installed_page, page_url, site
 from preflight.source import cache_folder as kept_file
@@ -26,7 +26,7 @@ from preflight.source.record import NamedTuple
 from preflight.source.source_file import InputError
 from preflight.source.spelling import did_you_mean, nearest
 from preflight.source.translation import local, spoken
-from preflight.source.type_hints import Any
+from preflight.source.typing_placeholders import Any
 
 RULES = "preflight.rules"
 PAGES = "rule-pages.json"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import textwrap
 
-from preflight.dialects.training_settings import TrainingFacts, training_facts
+from preflight.dialects.schedule_and_paths import TrainingFacts, training_facts
 from preflight.job import Job
 from preflight.memory.inputs_from_plan import Missing, shape
 from preflight.memory.parameters import model as parameters
 from preflight.report.framework_release import heading
 from preflight.report.memory import need
 from preflight.report.performance import lines as utilisation
-from preflight.report.terminal_style import Look, counted, plain
+from preflight.report.terminal_rendering import Look, counted, plain
 from preflight.run.training_plan import Layout
 from preflight.run.value import Origin, Value, known
 from preflight.source.translation import cut, local, padded, phrases

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from preflight.report.terminal_style import counted, plain
+from preflight.report.terminal_rendering import counted, plain
 from preflight.source.finding import Severity
 from preflight.source.record import NamedTuple
+from preflight.source.resolved_words import Needed
 from preflight.source.translation import joined, local
-from preflight.source.words_and_unknowns import Needed
 
 
 class Entry(NamedTuple):

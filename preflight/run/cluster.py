@@ -10,8 +10,8 @@ from preflight import schemas
 from preflight.run.value import Value, unknown
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.record import NamedTuple, dataclass, field
-from preflight.source.type_hints import Any
-from preflight.source.words_and_unknowns import NO_WORLD_SIZE, Needed, Reason
+from preflight.source.resolved_words import NO_WORLD_SIZE, Needed, Reason
+from preflight.source.typing_placeholders import Any
 
 GIB = 2**30
 

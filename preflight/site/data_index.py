@@ -6,7 +6,7 @@ import struct
 from collections.abc import Sequence
 
 from preflight.job import DataFile
-from preflight.site.file_sandbox import Eyes, Unread
+from preflight.site.isolated_file_reading import Eyes, Unread
 from preflight.site.path_resolution import find
 
 HEADER = b"MMIDIDX\x00\x00"

@@ -8,11 +8,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from preflight.job import Checkpoint, Plain
-from preflight.site.file_sandbox import Eyes, Unread
+from preflight.site.isolated_file_reading import Eyes, Unread
 from preflight.site.path_resolution import find
 from preflight.site.pickles import Made, fields, is_named, loaded, mapping, plain
 from preflight.site.torch_zip import CutOff, Window, saved, whole
-from preflight.source.type_hints import Any
+from preflight.source.typing_placeholders import Any
 
 TRACKER = "latest_checkpointed_iteration.txt"
 NOT_PERSISTENT = "non_persistent"

@@ -9,13 +9,13 @@ from functools import partial
 from preflight.job import DataFile, Draw, Job
 from preflight.run.value import known
 from preflight.site.data_index import Bounds, read_data
-from preflight.site.file_sandbox import Eyes, Task, Unread
+from preflight.site.isolated_file_reading import Eyes, Task, Unread
 from preflight.site.megatron_checkpoint import first_checkpoint
-from preflight.site.named_paths import read_path, read_save_folder
+from preflight.site.path_existence import read_path, read_save_folder
 from preflight.site.path_resolution import find
 from preflight.site.sample_counts import SPLITS, SURPLUS, Blend, Need, blend_of, draws, split_bounds
 from preflight.source.record import NamedTuple
-from preflight.source.type_hints import Any
+from preflight.source.typing_placeholders import Any
 
 WHOLE: Bounds = (0.0, 1.0)
 PER_SPLIT = ("train_data_path", "valid_data_path", "test_data_path")

@@ -10,10 +10,10 @@ from functools import partial
 
 from preflight.job import Job, NamedPath
 from preflight.site.data_index import Bounds
-from preflight.site.file_sandbox import Eyes, Task, Unread
+from preflight.site.isolated_file_reading import Eyes, Task, Unread
 from preflight.site.megatron_files import WHOLE, Data, Part, read_blend
 from preflight.site.mindspore_checkpoint import MOST_RANKS, Shapes, by_rank, read_ckpt, read_strategy
-from preflight.site.named_paths import read_path, read_save_folder
+from preflight.site.path_existence import read_path, read_save_folder
 from preflight.site.sample_counts import SPLITS, SURPLUS, Need, split_bounds
 from preflight.source.record import NamedTuple
 

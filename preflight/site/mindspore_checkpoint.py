@@ -7,9 +7,9 @@ from __future__ import annotations
 import json
 import os
 
-from preflight.site.file_sandbox import Eyes, Unread
+from preflight.site.isolated_file_reading import Eyes, Unread
 from preflight.source.record import NamedTuple
-from preflight.source.type_hints import Any
+from preflight.source.typing_placeholders import Any
 
 MOST_TENSORS = 20_000
 """Tensors of a file walked over."""

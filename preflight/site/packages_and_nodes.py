@@ -8,8 +8,8 @@ import re
 from collections import Counter
 
 from preflight.job import NodeGroup, Package
-from preflight.site.file_sandbox import Eyes, Unread
-from preflight.source.type_hints import Any
+from preflight.site.isolated_file_reading import Eyes, Unread
+from preflight.source.typing_placeholders import Any
 
 PACKAGES = (
     *("megatron-core", "megatron-bridge", "mindspeed", "mindspeed-llm", "mindformers", "mindspore", "torch"),

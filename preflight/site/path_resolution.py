@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from preflight.site.file_sandbox import Eyes, Unread
+from preflight.site.isolated_file_reading import Eyes, Unread
 from preflight.source.record import NamedTuple
 
 DEEP = 2

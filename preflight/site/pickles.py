@@ -6,8 +6,8 @@ from __future__ import annotations
 import io
 import pickle
 
-from preflight.site.file_sandbox import Unread
-from preflight.source.type_hints import Any
+from preflight.site.isolated_file_reading import Unread
+from preflight.source.typing_placeholders import Any
 
 LARGEST = 16 * 1024 * 1024
 """Limit of a pickle in bytes: the content of one of 23 MB takes 400 MB."""

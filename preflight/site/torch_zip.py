@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import struct
 
-from preflight.site.file_sandbox import Eyes, Unread
+from preflight.site.isolated_file_reading import Eyes, Unread
 from preflight.site.pickles import loaded
 from preflight.source.record import NamedTuple
-from preflight.source.type_hints import Any
+from preflight.source.typing_placeholders import Any
 
 TAIL = 22 + 65_535
 DIRECTORY = 4 * 1024 * 1024

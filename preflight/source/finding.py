@@ -8,9 +8,9 @@ from enum import Enum
 from functools import cache
 
 from preflight.source.record import NamedTuple, dataclass, replace
+from preflight.source.resolved_words import Needed
 from preflight.source.source_file import Span
-from preflight.source.type_hints import Literal
-from preflight.source.words_and_unknowns import Needed
+from preflight.source.typing_placeholders import Literal
 
 
 @cache

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from preflight import Edit, Finding, Fix, Job, Message, Severity, Value, rule
-from preflight.dialects.mindformers.config_loading import GONE
+from preflight.dialects.mindformers.config_kind_and_loading import GONE
 from preflight.dialects.mindformers.registry import built, classes, registers
 from preflight.dialects.mindformers.release_tables import read_at, table
 from preflight.loaders.document import Node

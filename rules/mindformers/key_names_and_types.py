@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from preflight import Edit, Finding, Fix, Job, Message, Safety, Severity, Unverified, Value, known, rule
-from preflight.dialects.mindformers.config_loading import MAX_NESTING
+from preflight.dialects.mindformers.config_kind_and_loading import MAX_NESTING
 from preflight.dialects.mindformers.graph_kind_checks import Checked, checked_in
 from preflight.dialects.mindformers.mcore_model_config import SECTIONS, Clash
 from preflight.dialects.mindformers.release_tables import read_at

@@ -148,7 +148,7 @@ def test_nothing_outside_of_the_folder_is_asked_for(tmp_path: Path) -> None:
 
 def test_a_value_that_the_shell_does_not_know_is_unknown() -> None:
     source = Source("a.b=$X", "run.sh")
-    from preflight.source.words_and_unknowns import Piece, word_of
+    from preflight.source.resolved_words import Piece, word_of
 
     word = word_of((Piece("a.b=", source.span(0, 4)), Piece(None, source.span(4, 6), because="$X")))
     override = read_override(word)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.megatron import MegatronDialect
 from preflight.loaders import load
-from preflight.loaders.command import load_command
+from preflight.loaders.command_line import load_command
 from preflight.loaders.document import Document
 from preflight.run.cluster import Device
 from preflight.run.request import Request, Target

@@ -7,7 +7,7 @@ from megatron_reading import document
 
 from preflight.dialects import Surroundings
 from preflight.dialects.megatron import MegatronDialect
-from preflight.loaders.command import load_command
+from preflight.loaders.command_line import load_command
 from preflight.run.request import Request, Target
 
 

@@ -16,7 +16,7 @@ from preflight.dialects import Reading, Surroundings
 from preflight.dialects.megatron import MegatronDialect
 from preflight.dialects.megatron.options import Flag, table
 from preflight.loaders import load
-from preflight.loaders.command import load_command
+from preflight.loaders.command_line import load_command
 from preflight.run.cluster import Device
 from preflight.run.request import Request, Target
 from preflight.source.source_file import Source

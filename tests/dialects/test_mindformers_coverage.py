@@ -10,7 +10,7 @@ import pytest
 
 from preflight.dialects.mindformers.graph_kind_checks import checked_in
 from preflight.plugins.manager import load as load_plugins
-from preflight.report.rule_coverage import mentioned
+from preflight.report.upstream_check_coverage import mentioned
 
 ROOT = Path(__file__).parents[2]
 CATALOG = ROOT.parent / "shared" / "data" / "catalog" / "mindformers.jsonl"

@@ -15,7 +15,7 @@ import preflight
 from preflight import schemas
 from preflight.dialects import Surroundings
 from preflight.dialects.mindformers import MindFormersDialect
-from preflight.dialects.mindformers.config_loading import kind_of
+from preflight.dialects.mindformers.config_kind_and_loading import kind_of
 from preflight.dialects.mindformers.graph_config import read_graph
 from preflight.dialects.mindformers.json_schema import VERSIONS, files
 from preflight.dialects.mindformers.release_tables import table

@@ -7,9 +7,9 @@ import contextlib
 from collections.abc import Callable
 from importlib import import_module
 
+from preflight.checking.checked_sources import Workspace
 from preflight.checking.engine import Report
-from preflight.checking.workspace import Workspace
-from preflight.loaders.command import load_command
+from preflight.loaders.command_line import load_command
 from preflight.run.request import Request, Target
 from preflight.source.source_file import InputError, Source
 

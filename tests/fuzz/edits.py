@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from importlib import import_module
 
-from preflight.checking.workspace import Workspace
+from preflight.checking.checked_sources import Workspace
 from preflight.fix.edit_integrity import prove
 from preflight.fix.fixer import fix
 from preflight.loaders import load

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from preflight.checking.workspace import Workspace
+from preflight.checking.checked_sources import Workspace
 from preflight.loaders import load
 from preflight.source.source_file import InputError, Source
 

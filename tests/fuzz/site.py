@@ -16,7 +16,7 @@ from os import stat_result
 
 from preflight.job import Opened
 from preflight.site.data_index import read_data
-from preflight.site.file_sandbox import Eyes, Unread
+from preflight.site.isolated_file_reading import Eyes, Unread
 from preflight.site.megatron_checkpoint import read_checkpoint
 from preflight.site.mindformers_files import read_weights
 from preflight.site.packages_and_nodes import nodes

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from preflight.api import installed, request
+from preflight.checking.checked_sources import Workspace
 from preflight.checking.engine import Report
-from preflight.checking.workspace import Workspace
 from preflight.source.source_file import Source
 
 GRAPH = """run_mode: train

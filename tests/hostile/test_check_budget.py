@@ -185,10 +185,10 @@ def endless() -> Iterator[int]:
 def test_a_check_that_does_not_end_is_an_error_of_its_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, watch: None
 ) -> None:
-    from preflight.checking import workspace
+    from preflight.checking import checked_sources
 
-    load = workspace.load
-    monkeypatch.setattr(workspace, "load", lambda source: endless() if "slow" in source.name else load(source))
+    load = checked_sources.load
+    monkeypatch.setattr(checked_sources, "load", lambda source: endless() if "slow" in source.name else load(source))
     monkeypatch.setattr("preflight.checking.checker.CHECK_SECONDS", 0.3)
     checker = Checker(Settings(), installed())
     reports = {}

@@ -10,14 +10,14 @@ from bounded import COMMAND, EVIL
 from clock import takes_at_most
 
 import preflight
+from preflight.checking.checked_sources import Workspace
 from preflight.checking.engine import Report
-from preflight.checking.workspace import Workspace
 from preflight.gate.submission import Submission
 from preflight.gate.verdict import Policies, judge
 from preflight.program.checkout.enclosing_checkout import Checkouts
 from preflight.program.checkout.framework_discovery import MAX_BYTES, MOST_BESIDE, Files
 from preflight.report import text
-from preflight.report.terminal_style import Look
+from preflight.report.terminal_rendering import Look
 from preflight.source.source_file import Source
 
 pytestmark = pytest.mark.usefixtures("quick")

@@ -14,9 +14,9 @@ from bounded import COMMAND, GRAPH
 from clock import FOREVER
 
 from preflight.checking.findings_since_revision import _new_lines
-from preflight.source import git_objects
-from preflight.source.git_objects import Repository, TooLong, TooMuch, run_bounded
+from preflight.source import untrusted_repository
 from preflight.source.source_file import InputError
+from preflight.source.untrusted_repository import Repository, TooLong, TooMuch, run_bounded
 
 resource = pytest.importorskip("resource", reason="needs limits of processes")
 pytestmark = [
@@ -107,7 +107,7 @@ def test_a_pipe_that_nothing_foresees(project: Path, monkeypatch: pytest.MonkeyP
     loose = project / ".git" / "objects" / tree[:2] / tree[2:]
     loose.unlink()
     os.mkfifo(loose)
-    monkeypatch.setattr(git_objects, "SECONDS", 0.5)
+    monkeypatch.setattr(untrusted_repository, "SECONDS", 0.5)
     repo = Repository(project)
     with pytest.raises(InputError, match=r"^git ls-tree does not finish within") as caught:
         repo.tree(git(project, "rev-parse", "HEAD"), [])

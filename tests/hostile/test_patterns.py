@@ -21,7 +21,7 @@ from preflight.loaders.shell.expr_command import match as expr_match
 from preflight.logs.signatures import SIGNATURES
 from preflight.logs.stages import STAGES
 from preflight.program import launched_source
-from preflight.program.checkout import config_consumers
+from preflight.program.checkout import front_end_discovery
 from preflight.program.checkout.framework_discovery import LAYOUTS
 from preflight.run.published_models import vocabularies
 
@@ -40,13 +40,15 @@ GUARDED: dict[str, Callable[[str], str]] = {
 }
 """Limits that the callers of a pattern apply first."""
 RUN_TIME = {
-    "preflight/program/checkout/config_consumers.py": [front_end.version[1] for front_end in config_consumers.LAYOUTS],
+    "preflight/program/checkout/front_end_discovery.py": [
+        front_end.version[1] for front_end in front_end_discovery.LAYOUTS
+    ],
     "preflight/program/checkout/framework_requirements.py": [r"(name)-(\d+\.\d+\.\d+)[^/]*\.dist-info"],
     "preflight/program/checkout/framework.py": [*(layout.calls for layout in LAYOUTS), r"\bargs\.name\b"],
     "preflight/program/checkout/framework_discovery.py": [layout.version[1] for layout in LAYOUTS],
     "preflight/dialects/megatron/network_sizes.py": [pattern for pattern, _ in vocabularies()],
     "preflight/dialects/mindformers/recompute_patterns.py": [r"(^|\.)name(\.|$)", r"(^|(?<=\.))name(?=\.|$)"],
-    "preflight/checking/workspace.py": [r"(?<![\w-])name(?!\w)"],
+    "preflight/checking/checked_sources.py": [r"(?<![\w-])name(?!\w)"],
     "preflight/program/checkout/class_arguments.py": [r"(?m)^class name\b"],
     "preflight/program/mindformers.py": [r"(?m)^[ \t]*(?:class|def)[ \t]+name\b"],
     "preflight/program/launched_source.py": [form.pattern for form in launched_source._FORMS],
@@ -75,7 +77,7 @@ RUN_TIME = {
         }
     ),
     "preflight/loaders/shell/expansion_forms.py": [],
-    "preflight/loaders/shell/script_faults.py": [r"(.?)\$\{name\[[@*]\]\}", r"\$\{?name\b"],
+    "preflight/loaders/shell/cut_commands_and_unused_variables.py": [r"(.?)\$\{name\[[@*]\]\}", r"\$\{?name\b"],
     "preflight/run/published_models.py": [r"(?<!\d)7[^a-z0-9]?5b"],
     "preflight/run/project_settings.py": [r"(?m)^[ \t]*\[*[\w.\-\"']*\bkey[\"']?[ \t]*[=.\]]"],
     "rules/mindformers/pynative_layers.py": [],

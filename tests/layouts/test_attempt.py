@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from preflight.checking.workspace import Workspace
+from preflight.checking.checked_sources import Workspace
 from preflight.fix import edited_texts
 from preflight.fix.trial_edits import Attempts
 from preflight.layouts.layout_fixes import suggest

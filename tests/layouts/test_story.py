@@ -13,7 +13,7 @@ import pytest
 
 import preflight
 from preflight.api import installed
-from preflight.checking.workspace import Workspace
+from preflight.checking.checked_sources import Workspace
 from preflight.fix.trial_edits import Attempts
 from preflight.layouts.candidate_memory import fewest, seconds
 from preflight.layouts.result import Result

@@ -7,10 +7,10 @@ import shlex
 import pytest
 
 from preflight.api import installed
-from preflight.checking.workspace import Workspace
+from preflight.checking.checked_sources import Workspace
 from preflight.fix.fixer import fix
 from preflight.layouts.layout_fixes import suggest
-from preflight.loaders.command import load_command
+from preflight.loaders.command_line import load_command
 from preflight.run.request import Request, Target
 from preflight.source.finding import Severity
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from trainer import write_tree
 
-from preflight.program import program_cache, sources
+from preflight.program import interpreted_state_cache, sources
 from preflight.program.checkout import statement_at_line
 from preflight.program.checkout.guarded_statements import sites
 from preflight.program.interpreter import Interpreter
@@ -304,11 +304,11 @@ def test_reading_makes_only_what_is_listed(tmp_path: Path) -> None:
     run = Interpreter(Sources((str(tmp_path),), Budget()), Facts(Machine(), {}, 8), Budget())
     for data in (pickle.dumps(Ends()), pickle.dumps(Path("x")), pickle.dumps(subprocess.Popen)):
         with pytest.raises(KeyError):
-            program_cache.read(run, data)
+            interpreted_state_cache.read(run, data)
 
 
 @pytest.mark.parametrize("value", [[].append, iter([1]), (one for one in ()), Path("x"), lambda: 1, os])
 def test_what_has_no_form_is_not_kept(value: object, tmp_path: Path) -> None:
     run = Interpreter(Sources((str(tmp_path),), Budget()), Facts(Machine(), {}, 8), Budget())
-    with pytest.raises(program_cache.NotKept):
-        program_cache.written(run, {"value": value}, lambda function: None)
+    with pytest.raises(interpreted_state_cache.NotKept):
+        interpreted_state_cache.written(run, {"value": value}, lambda function: None)

@@ -12,7 +12,7 @@ import pytest
 from preflight.checking.engine import check_documents
 from preflight.loaders import load
 from preflight.report import documentation_urls, github, gitlab, html, junit, markdown, sarif
-from preflight.report.terminal_style import Look
+from preflight.report.terminal_rendering import Look
 from preflight.run.request import Request
 from preflight.source.source_file import Source
 

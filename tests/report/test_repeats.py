@@ -10,7 +10,7 @@ from harness import Cli
 from toy import BAD, LOUD
 
 from preflight.report.text_summary import skipped_checks
-from preflight.source.words_and_unknowns import Needed
+from preflight.source.resolved_words import Needed
 
 SCRIPT = """\
 DATA="your data path"

@@ -15,8 +15,8 @@ from house import each
 
 import preflight
 from preflight.cli.explain import explain
+from preflight.lint.constraint_page import Spelled, refusal
 from preflight.lint.expressions import Expression, Handle, Handles, all_of, any_of
-from preflight.lint.rule_page import Spelled, refusal
 from preflight.lsp import hover_and_links
 from preflight.lsp.diagnostics import diagnostic
 from preflight.plugins.manager import load

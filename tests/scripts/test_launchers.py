@@ -6,7 +6,7 @@ import shlex
 
 import pytest
 
-from preflight.loaders.command import load_command
+from preflight.loaders.command_line import load_command
 from preflight.loaders.document import Launch
 from preflight.loaders.shell import load_script
 from preflight.source.source_file import Source

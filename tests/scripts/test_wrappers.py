@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from preflight.loaders.command import load_commands
+from preflight.loaders.command_line import load_commands
 from preflight.loaders.document import Launch
 from preflight.loaders.shell import load_script
 from preflight.source.source_file import Source

@@ -19,7 +19,7 @@ import pytest
 from harness import Cli
 
 from preflight.job import Checkpoint
-from preflight.site.file_sandbox import Eyes
+from preflight.site.isolated_file_reading import Eyes
 from preflight.site.megatron_checkpoint import read_checkpoint
 
 HERE = Path(__file__).parent
@@ -299,7 +299,7 @@ def test_every_strictness_refuses_as_in_the_real_loader(
 
 MEASURE = """
 import sys, time
-from preflight.site.file_sandbox import Eyes
+from preflight.site.isolated_file_reading import Eyes
 from preflight.site.megatron_checkpoint import read_checkpoint
 best = 9.0
 for _ in range(10):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from preflight.job import NamedPath
-from preflight.site.file_sandbox import Eyes
+from preflight.site.isolated_file_reading import Eyes
 from preflight.site.mindformers_files import read_weights
 
 ARCHIVE = Path(__file__).parent / "mindspore.tar.xz"

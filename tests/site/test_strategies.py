@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from preflight.site.file_sandbox import Eyes, Unread
+from preflight.site.isolated_file_reading import Eyes, Unread
 from preflight.site.mindspore_checkpoint import read_strategy
 
 WRITTEN = base64.b64decode(

@@ -21,7 +21,7 @@ READ = (
     "plan_network",
     "plan_training",
     "run_plan",
-    "network_parts",
+    "network_variants",
     "network_sizes",
     "unmodelled_memory",
     "layout",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from preflight.source.type_hints import TYPE_CHECKING, Any
+from preflight.source.typing_placeholders import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from preflight.dialects.megatron.constraint_names import DERIVED, megatron_names

@@ -10,7 +10,7 @@ from preflight.dialects.device_and_release import Identity, identify, rank_table
 from preflight.dialects.megatron.checkout_release import certainty, identified, own_table, read_as, with_mentioned
 from preflight.dialects.megatron.core_yaml import read_core_yaml
 from preflight.dialects.megatron.effects_on_training import TRAINS_WITH, decided_by, keeps_in
-from preflight.dialects.megatron.family_detection import claims, is_core_config
+from preflight.dialects.megatron.family_membership import claims, is_core_config
 from preflight.dialects.megatron.framework_version import TARGETS, choose, old_runner, options_of
 from preflight.dialects.megatron.layout import relayout
 from preflight.dialects.megatron.network_sizes import tokenizer
@@ -18,8 +18,8 @@ from preflight.dialects.megatron.options import RELEASES, Flag, Table, patch_fla
 from preflight.dialects.megatron.parse_faults import UNKNOWN_FLAG
 from preflight.dialects.megatron.parser_input import ENV_VARS, Inherited, Spelled, spell, spell_environment
 from preflight.dialects.megatron.parsing import Parsed, parse
+from preflight.dialects.megatron.run_derivation import Words, reads_own_file, shipped_with
 from preflight.dialects.megatron.run_devices import machine
-from preflight.dialects.megatron.run_inputs import Words, reads_own_file, shipped_with
 from preflight.dialects.megatron.run_plan import plan
 from preflight.loaders.document import Document, Word
 from preflight.run.arguments import REMOVE, Arguments, Certainty
@@ -214,7 +214,7 @@ def _parsed(
     wider = with_mentioned(found[0], unknown, checkout) if unknown else None
     found = read(wider) if wider is not None else found
     if surroundings.request.given:
-        from preflight.dialects.megatron.run_inputs import tell
+        from preflight.dialects.megatron.run_derivation import tell
 
         tell(surroundings.request.given, found[0], found[1], document.start)
     return found

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from functools import cache
 
 from preflight import schemas
-from preflight.dialects.allowed_contents import Offer, Offers
+from preflight.dialects.completion_data import Offer, Offers
 from preflight.dialects.megatron.options import UNASKED, Flag, table
 from preflight.job import Job
-from preflight.source.type_hints import Any
+from preflight.source.typing_placeholders import Any
 
 TYPES: dict[str, list[str]] = {
     "int": ["integer", "string"],

@@ -5,10 +5,10 @@ from __future__ import annotations
 from preflight.dialects import Reading, Surroundings
 from preflight.loaders.document import Document
 from preflight.run.request import Request, Target
-from preflight.source.type_hints import TYPE_CHECKING
+from preflight.source.typing_placeholders import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from preflight.dialects.allowed_contents import Offers
+    from preflight.dialects.completion_data import Offers
     from preflight.job import Job
 
 
@@ -34,7 +34,7 @@ class Megatron:
             tree = document.tree
             if tree is None or all(tree.get(section) is None for section in SECTIONS):
                 return False
-        from preflight.dialects.megatron.family_detection import claims
+        from preflight.dialects.megatron.family_membership import claims
 
         return claims(document, request)
 

@@ -9,7 +9,7 @@ from preflight.dialects.megatron.derivation_namespace import NotKnown, Run, deri
 from preflight.dialects.megatron.parsing import Parsed
 from preflight.run.published_models import vocabularies
 from preflight.run.training_plan import Bound
-from preflight.source.words_and_unknowns import Needed, Reason
+from preflight.source.resolved_words import Needed, Reason
 
 IN_TOKENIZER = Reason("the size of the vocabulary is in the tokenizer's files", Needed.VOCABULARY)
 TIKTOKEN = 2**17

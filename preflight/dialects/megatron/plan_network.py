@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from preflight.dialects.megatron import network_parts
+from preflight.dialects.megatron import network_variants
 from preflight.dialects.megatron.derivation_namespace import Run
 from preflight.dialects.megatron.mindspeed_renamed_arguments import before
-from preflight.dialects.megatron.network_parts import (
+from preflight.dialects.megatron.network_sizes import GPT2_TOKENIZER, GPT2_VOCABULARY, rows
+from preflight.dialects.megatron.network_variants import (
     hybrid_parts,
     mamba,
     pair_bias,
@@ -16,7 +17,6 @@ from preflight.dialects.megatron.network_parts import (
     window,
     window_every,
 )
-from preflight.dialects.megatron.network_sizes import GPT2_TOKENIZER, GPT2_VOCABULARY, rows
 from preflight.dialects.megatron.plan_values import Source
 from preflight.run.training_plan import Model
 from preflight.run.value import Origin, Value, default
@@ -82,7 +82,7 @@ def model(source: Source) -> Model:
         parts=compute(hybrid_parts, "hybrid_layer_pattern"),
         mamba=compute(mamba),
         mtp=take("mtp_num_layers"),
-        beside=compute(network_parts.beside),
+        beside=compute(network_variants.beside),
         lora_rank=compute(lambda r: r.lora_r if r.lora_target_modules else None, "lora_r"),
         lora_targets=compute(_adapters, "lora_target_modules"),
     )
@@ -103,7 +103,7 @@ def _network(source: Source) -> Model:
         gated=compute(lambda r: r.gated_linear_unit, "swiglu"),
         gate_kept=compute(_gate_kept),
         vocab=_vocabulary(source),
-        sequence=take(network_parts.samples(source.run) if network_parts.frozen(source.run) else "seq_length"),
+        sequence=take(network_variants.samples(source.run) if network_variants.frozen(source.run) else "seq_length"),
         positions=compute(_learned_positions, "max_position_embeddings"),
         rotary_base=compute(lambda r: r.rotary_base if r.position_embedding_type == "rope" else None, "rotary_base"),
         tied=compute(lambda r: not r.untie_embeddings_and_output_weights, "untie_embeddings_and_output_weights"),

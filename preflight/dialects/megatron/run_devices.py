@@ -8,7 +8,7 @@ from preflight.loaders.document import Count, Document, Launch, Setting, Unknown
 from preflight.run.cluster import Cluster
 from preflight.run.request import Request
 from preflight.run.value import BY_CALLER, Origin, Value, unknown
-from preflight.source.words_and_unknowns import NO_WORLD_SIZE
+from preflight.source.resolved_words import NO_WORLD_SIZE
 
 
 def machine(document: Document, surroundings: Surroundings, ranks: Document | None = None) -> Cluster:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from preflight.source.type_hints import Any
+from preflight.source.typing_placeholders import Any
 
 __all__ = ["MindFormersDialect"]
 

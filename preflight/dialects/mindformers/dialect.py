@@ -14,7 +14,7 @@ from preflight.dialects.device_and_release import (
     named_in_text,
     undescribed,
 )
-from preflight.dialects.mindformers.config_loading import VERSIONS, kind_of, known_version, looks_like
+from preflight.dialects.mindformers.config_kind_and_loading import VERSIONS, kind_of, known_version, looks_like
 from preflight.dialects.mindformers.release_tables import read_at
 from preflight.loaders.document import Document, Node, Unknown
 from preflight.run.arguments import Certainty
@@ -22,10 +22,10 @@ from preflight.run.request import Request, Target
 from preflight.run.value import Origin, Value, unknown
 from preflight.run.version_ranges import numbers
 from preflight.source.record import replace
-from preflight.source.type_hints import TYPE_CHECKING
+from preflight.source.typing_placeholders import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from preflight.dialects.allowed_contents import Offers
+    from preflight.dialects.completion_data import Offers
     from preflight.job import Job
     from preflight.program.checkout.enclosing_checkout import Checkout
 
@@ -225,7 +225,7 @@ class MindFormersDialect:
         tree = document.tree
         assert tree is not None
         if kind_of(tree) == "pynative":
-            from preflight.dialects.mindformers.pynative import read_pynative
+            from preflight.dialects.mindformers.pynative_config import read_pynative
 
             return read_pynative(document, tree, surroundings)
         from preflight.dialects.mindformers.graph_config import read_graph

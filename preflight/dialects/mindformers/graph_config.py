@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache, partial
 
 from preflight.dialects import Reading, Surroundings
-from preflight.dialects.mindformers import config_loading, mcore_model_config
-from preflight.dialects.mindformers.config_loading import Kind, choose_version, kind_of
+from preflight.dialects.mindformers import config_kind_and_loading, mcore_model_config
+from preflight.dialects.mindformers.config_kind_and_loading import Kind, choose_version, kind_of
 from preflight.dialects.mindformers.graph_namespace import Run, Typed, written
 from preflight.dialects.mindformers.graph_plan import make_plan, switched_off
 from preflight.dialects.mindformers.keys import decides, keeps
@@ -26,7 +26,7 @@ from preflight.run.value import Value, assumed, derived, unknown
 from preflight.run.version_ranges import numbers
 from preflight.source.finding import Edit
 from preflight.source.record import replace
-from preflight.source.words_and_unknowns import NO_WORLD_SIZE
+from preflight.source.resolved_words import NO_WORLD_SIZE
 
 FIRST_TEMPLATE = "1.5.0"
 FIRST_CORE = (1, 6)
@@ -107,7 +107,7 @@ SHAPE = ("layers", "hidden", "heads", "query_groups", "ffn", "experts", "family"
 def read_graph(document: Document, surroundings: Surroundings, overrides: Mapping[str, Value] = {}) -> Reading:
     """Read a config. overrides: values by dotted name that the launch sets over the file's."""
     request = surroundings.request
-    loaded = config_loading.load(document, surroundings)
+    loaded = config_kind_and_loading.load(document, surroundings)
     kind: Kind = "mcore" if kind_of(loaded.tree) == "mcore" else "legacy"
     version = choose_version(loaded.tree, kind, request)
     typed = _told(written(loaded.tree, document).with_values(overrides), version, request, document)

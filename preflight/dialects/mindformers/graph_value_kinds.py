@@ -18,7 +18,7 @@ from preflight.lint.value_kinds import (
     whole,
 )
 from preflight.source.record import dataclass
-from preflight.source.type_hints import Any
+from preflight.source.typing_placeholders import Any
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from itertools import chain
 
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.device_and_release import listed_devices, rank_table, which
-from preflight.dialects.mindformers.config_loading import VERSIONS, kind_of
+from preflight.dialects.mindformers.config_kind_and_loading import VERSIONS, kind_of
 from preflight.loaders.document import Count, Document, Launch, Setting, Unknown, Word
 from preflight.run.arguments import REMOVE, Arguments
 from preflight.run.cluster import Cluster
@@ -17,7 +17,7 @@ from preflight.run.training_plan import Plan
 from preflight.run.value import Origin, Value, derived, unknown
 from preflight.source.finding import Edit
 from preflight.source.record import replace
-from preflight.source.type_hints import Any
+from preflight.source.typing_placeholders import Any
 
 NAMES = {
     "mode": "context.mode",
@@ -70,7 +70,7 @@ def read_launch(document: Document, surroundings: Surroundings) -> Reading:
     request = _request(launch, surroundings.request, *(int(value.raw) for value in listed))
     around = surroundings._replace(request=request)
     if kind_of(config.tree) == "pynative":
-        from preflight.dialects.mindformers.pynative import read_pynative
+        from preflight.dialects.mindformers.pynative_config import read_pynative
 
         reading = read_pynative(config, config.tree, around)
     else:

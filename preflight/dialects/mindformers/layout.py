@@ -10,8 +10,8 @@ from preflight.loaders.document import Unknown
 from preflight.run.version_ranges import matches
 from preflight.source.finding import Message
 from preflight.source.record import NamedTuple
-from preflight.source.type_hints import Any, TypeGuard
-from preflight.source.words_and_unknowns import NO_WORLD_SIZE
+from preflight.source.resolved_words import NO_WORLD_SIZE
+from preflight.source.typing_placeholders import Any, TypeGuard
 
 MODES: dict[object, str] = {
     "DATA_PARALLEL": "data_parallel",

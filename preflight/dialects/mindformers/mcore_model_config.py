@@ -12,8 +12,8 @@ from preflight.dialects.mindformers.graph_namespace import Run
 from preflight.loaders.document import Document, Node, Unknown
 from preflight.run.value import Origin, Value
 from preflight.source.record import NamedTuple
-from preflight.source.type_hints import Any
-from preflight.source.words_and_unknowns import Needed, Reason
+from preflight.source.resolved_words import Needed, Reason
+from preflight.source.typing_placeholders import Any
 
 SECTIONS = ("parallel_config", "recompute_config", "swap_config")
 

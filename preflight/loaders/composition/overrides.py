@@ -13,9 +13,9 @@ from preflight.loaders.document import Document, Node, Word, word_of
 from preflight.source.finding import Edit
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.record import NamedTuple
+from preflight.source.resolved_words import Piece
 from preflight.source.source_file import Span
-from preflight.source.type_hints import Literal as Of
-from preflight.source.words_and_unknowns import Piece
+from preflight.source.typing_placeholders import Literal as Of
 
 KEY = lazy_pattern(r"(?P<sign>\+\+|\+|~)?(?P<key>[\w$][\w$.@:/-]*)(?P<equal>=)?")
 SIGNS: dict[str, Of["set", "add", "force", "delete"]] = {"": "set", "+": "add", "++": "force", "~": "delete"}
@@ -130,7 +130,7 @@ def added(document: Document, overrides: Iterable[Override], key: str, text: str
     written = f"{sign}{key}={_quoted(text, None)}"
     span = best.word.span
     if document.kind == "script":
-        from preflight.loaders.shell.lines_and_comments import Place, widened
+        from preflight.loaders.shell.edit_ranges_and_comments import Place, widened
 
         place, line = Place(document.source, widened(span)).after(written)
         return (Edit("splice", (key,), line, place, document.run),)

@@ -10,16 +10,16 @@ from preflight.loaders.file_kinds import is_script
 from preflight.loaders.shell.assignments import distinct
 from preflight.loaders.shell.bash_parser import Tree, parse
 from preflight.loaders.shell.command_effects import Commands
+from preflight.loaders.shell.cut_commands_and_unused_variables import LOST, faults
+from preflight.loaders.shell.edit_ranges_and_comments import comments
 from preflight.loaders.shell.launch_faults import launch_faults, not_launched, own_exit, swallowed
 from preflight.loaders.shell.launches import Found, outside
-from preflight.loaders.shell.lines_and_comments import comments
-from preflight.loaders.shell.script_faults import LOST, faults
 from preflight.loaders.shell.silent_mistakes import launch_slips, slips
 from preflight.loaders.shell.syntax_errors import Refusal, refusal, with_cause
 from preflight.loaders.slurm import sbatch, variables
+from preflight.source.resolved_words import Piece
 from preflight.source.source_file import Source, Span
-from preflight.source.type_hints import Protocol
-from preflight.source.words_and_unknowns import Piece
+from preflight.source.typing_placeholders import Protocol
 
 __all__ = ["Spent", "load_script"]
 

@@ -12,13 +12,20 @@ from preflight.loaders.launchers import SHELLS, TASKS, Taken, started_by
 from preflight.loaders.process_counts import Allocation, allocation, over
 from preflight.loaders.shell.assignments import assign, in_each
 from preflight.loaders.shell.bash_parser import Node, Tree, parse
-from preflight.loaders.shell.builtins import CHANGES, change_folder, keep_folder, removed_folders, set_options, shift
+from preflight.loaders.shell.cd_set_shift import (
+    CHANGES,
+    change_folder,
+    keep_folder,
+    removed_folders,
+    set_options,
+    shift,
+)
 from preflight.loaders.shell.command_output import SETS, Printer, Streams, path_of, print_to_variable, streams_of
 from preflight.loaders.shell.command_words import read, substitute, words_of
 from preflight.loaders.shell.expansion import Exhausted, Expander
 from preflight.loaders.shell.launches import MAX_LAUNCHES, Found, Front, Launches, Met
 from preflight.loaders.shell.nested_commands import UNKNOWN, Inside, Nested, Texts, inner_shell, nested
-from preflight.loaders.shell.scripts import Files, WrittenScripts
+from preflight.loaders.shell.referenced_scripts import Files, WrittenScripts
 from preflight.loaders.shell.state import FILE, Read, State, Variable
 from preflight.loaders.shell.walker import Follower
 from preflight.loaders.shell.word_splitting import PILED, UNREAD, Field, Value, text_of, value_of, word

@@ -9,8 +9,7 @@ from itertools import pairwise
 from preflight.loaders.document import Document, Launch, Problem, Word
 from preflight.loaders.shell.bash_parser import Node, Tree, ancestors, parse, unclosed_document
 from preflight.loaders.shell.command_effects import Commands
-from preflight.loaders.shell.launches import Found
-from preflight.loaders.shell.script_faults import (
+from preflight.loaders.shell.cut_commands_and_unused_variables import (
     MOST_BROKEN,
     first_three,
     groups,
@@ -18,11 +17,12 @@ from preflight.loaders.shell.script_faults import (
     misspelt_variable,
     referenced,
 )
+from preflight.loaders.shell.launches import Found
 from preflight.source.finding import Message
 from preflight.source.lazy_regex import lazy_pattern
+from preflight.source.resolved_words import Needed, Reason
 from preflight.source.source_file import InputError, Source, Span
 from preflight.source.spelling import nearest
-from preflight.source.words_and_unknowns import Needed, Reason
 
 _BARE = lazy_pattern(r"(?<![\\$])\$(?:([A-Za-z_]\w*)(?!\[)|\{([A-Za-z_]\w*)\})")
 _PLACEHOLDER = lazy_pattern(r"<[^<>]+>|(?:your|path)[_-][\w./-]*|/?(?:path|PATH)[_/]to[_/].*|[xX]{3,}", re.IGNORECASE)

@@ -11,10 +11,10 @@ from itertools import islice, pairwise
 from preflight.loaders.document import Count, Problem, Word
 from preflight.loaders.shell.bash_parser import Node, Tree, ancestors
 from preflight.loaders.shell.command_effects import Commands
+from preflight.loaders.shell.cut_commands_and_unused_variables import meant_variable, referenced
 from preflight.loaders.shell.launches import Found
 from preflight.loaders.shell.misread_tests import misread_test
 from preflight.loaders.shell.resumption import resumption
-from preflight.loaders.shell.script_faults import meant_variable, referenced
 from preflight.source.finding import Message
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.source_file import Span

@@ -14,9 +14,9 @@ from preflight.loaders.shell.bash_delimiters import Refused, TooDeep
 from preflight.loaders.shell.bash_parser import UNFILLED, without_placeholders
 from preflight.loaders.shell.bash_syntax_check import Block, Commands
 from preflight.loaders.shell.bash_tokens import REDIRECTIONS
-from preflight.source.conflict import conflict
 from preflight.source.finding import Message
 from preflight.source.lazy_regex import lazy_pattern
+from preflight.source.merge_conflict import conflict
 from preflight.source.record import NamedTuple
 from preflight.source.source_file import Source, Span
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from preflight.loaders.document import Piece, Word, word_of
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.record import NamedTuple
+from preflight.source.resolved_words import Needed, Reason
 from preflight.source.source_file import Span
-from preflight.source.words_and_unknowns import Needed, Reason
 
 _BLANKS = lazy_pattern(r"[ \t\n]+")
 _SENTENCE = lazy_pattern(  # lower case only: compiling a pattern that ignores case takes ten times as long

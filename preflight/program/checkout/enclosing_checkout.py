@@ -10,7 +10,6 @@ from itertools import islice
 from pathlib import Path
 
 from preflight import schemas
-from preflight.program.checkout.config_consumers import HIGHEST_RUNNER, Neighbours, folders_above
 from preflight.program.checkout.framework_discovery import (
     MOST_FOLDERS,
     OTHER_READERS,
@@ -27,13 +26,14 @@ from preflight.program.checkout.framework_requirements import (
     ranges,
     release_of_front_end,
 )
+from preflight.program.checkout.front_end_discovery import HIGHEST_RUNNER, Neighbours, folders_above
 from preflight.program.launched_source import Located, locate
-from preflight.source.type_hints import TYPE_CHECKING
+from preflight.source.typing_placeholders import TYPE_CHECKING
 
 if TYPE_CHECKING:  # it loads when a framework is there
     from preflight.loaders.document import Document
-    from preflight.program.checkout.config_consumers import FrontEndPackage
     from preflight.program.checkout.framework import Package
+    from preflight.program.checkout.front_end_discovery import FrontEndPackage
     from preflight.program.checkout.parser_options import OwnOption
 
 HIGHEST = 16
@@ -295,7 +295,7 @@ class Checkouts:
         """The front end in the nearest folder above a run that contains one."""
         key = str(path), name
         if key not in self._front_ends:
-            from preflight.program.checkout.config_consumers import front_end_in
+            from preflight.program.checkout.front_end_discovery import front_end_in
 
             folders = (self._programs.setdefault(at, Files(at)) for at in self._repository(path))
             self._front_ends[key] = front_end_in(folders, name)

@@ -10,7 +10,7 @@ from preflight import schemas
 from preflight.program.checkout.framework_discovery import MOST_FOLDERS, Files, listed
 from preflight.run.version_ranges import matches, numbers
 from preflight.source.lazy_regex import lazy_pattern
-from preflight.source.type_hints import Any
+from preflight.source.typing_placeholders import Any
 
 INSTALLS = (
     *(".gitmodules", "pyproject.toml", "setup.py", "setup.cfg", "install.sh", "setup.sh"),
@@ -147,7 +147,7 @@ def ranges(files: Files) -> dict[str, tuple[frozenset[str], str]]:
 def release_of_front_end(files: Files, name: str, described: Iterable[str]) -> tuple[str, str]:
     """The file of a folder that installs a front end, and the release that it names; "" for none. described: the
     releases that a range may mean."""
-    from preflight.program.checkout.config_consumers import named_release, named_series
+    from preflight.program.checkout.front_end_discovery import named_release, named_series
 
     def said(file: str) -> str:
         text = files.text(file) or ""

@@ -6,7 +6,7 @@ import csv
 import io
 
 from preflight import Report
-from preflight.report.terminal_style import Look
+from preflight.report.terminal_rendering import Look
 
 
 def render(report: Report, look: Look) -> str:

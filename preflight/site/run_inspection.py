@@ -10,7 +10,7 @@ from pathlib import Path
 from preflight.dialects import folders
 from preflight.job import Checkpoint, Job, NamedPath, NodeGroup, Opened, Package, SaveFolder, Site
 from preflight.run.request import SiteRequest
-from preflight.site.file_sandbox import Answer, Task, Unread, look_apart
+from preflight.site.isolated_file_reading import Answer, Task, Unread, look_apart
 from preflight.site.megatron_files import Data, megatron_tasks
 from preflight.site.mindformers_files import mindformers_tasks
 from preflight.site.packages_and_nodes import asked_of_slurm, read_inventory, read_packages

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from preflight.frontends.accepted_config import Contract
 from preflight.frontends.hydra_faults import DECAYS, INCREASES, REFUSED
+from preflight.frontends.release_config_schema import Contract
 from preflight.loaders.composition.resolved_values import Composed
 from preflight.loaders.document import Launch, Node, Problem, Word
 from preflight.source.finding import Message

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from preflight.dialects.mindformers.pynative_network_fields import NAMES
+from preflight.lint.constraint_page import Spelled
 from preflight.lint.expressions import Handle
-from preflight.lint.rule_page import Spelled
 
 _WORDS = {
     "kind": "the model kind",

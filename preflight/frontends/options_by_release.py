@@ -9,11 +9,11 @@ from functools import cache
 from preflight import schemas
 from preflight.dialects.megatron.options import Flag
 from preflight.dialects.megatron.options import table as options
-from preflight.frontends.accepted_config import nearest_release
 from preflight.frontends.described_releases import FOLDER, contracts
 from preflight.frontends.front_end import FrontEnd, Keys, as_flags, data
+from preflight.frontends.release_config_schema import nearest_release
 from preflight.run.request import Target
-from preflight.source.type_hints import Any
+from preflight.source.typing_placeholders import Any
 
 
 def at_stated(front_end: FrontEnd, asked: Target | None) -> FrontEnd:

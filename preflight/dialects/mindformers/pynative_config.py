@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from preflight.dialects import Reading, Surroundings
-from preflight.dialects.mindformers.config_loading import known_version
+from preflight.dialects.mindformers.config_kind_and_loading import known_version
 from preflight.dialects.mindformers.graph_namespace import written
 from preflight.dialects.mindformers.keys import decides, keeps
 from preflight.dialects.mindformers.layout_edits import relayout
@@ -20,8 +20,8 @@ from preflight.run.request import Target
 from preflight.run.value import Value, default, derived, unknown
 from preflight.source.finding import Edit
 from preflight.source.record import replace
-from preflight.source.type_hints import Any
-from preflight.source.words_and_unknowns import NO_WORLD_SIZE
+from preflight.source.resolved_words import NO_WORLD_SIZE
+from preflight.source.typing_placeholders import Any
 
 FRAMEWORK = "pynative"
 VERSION = "2.1.0"

@@ -13,7 +13,7 @@ from preflight.run.arguments import Certainty
 from preflight.run.version_ranges import is_final, numbers
 
 if TYPE_CHECKING:
-    from preflight.program.checkout.config_consumers import FrontEndPackage
+    from preflight.program.checkout.front_end_discovery import FrontEndPackage
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
@@ -23,8 +23,8 @@ from preflight.dialects.megatron.effects_on_training import decides, keeps
 from preflight.dialects.megatron.layout import relayout
 from preflight.dialects.megatron.parser_input import Inherited, Spelled
 from preflight.dialects.megatron.parsing import Parsed
+from preflight.dialects.megatron.run_derivation import Outside, open_up, seed
 from preflight.dialects.megatron.run_devices import machine
-from preflight.dialects.megatron.run_inputs import Outside, open_up, seed
 from preflight.dialects.megatron.run_plan import plan
 from preflight.frontends.published_architecture import ASSUMED
 from preflight.run.arguments import Arguments

@@ -8,15 +8,15 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from preflight.checking.checked_sources import Workspace
 from preflight.checking.engine import Report
-from preflight.checking.workspace import Workspace
 from preflight.job import Job
 from preflight.run.published_models import published
 from preflight.run.value import Value
 from preflight.source.finding import Change, Finding, Fix, Message, Safety, Severity
-from preflight.source.git_objects import Repository
 from preflight.source.record import NamedTuple, replace
 from preflight.source.source_file import InputError, Source
+from preflight.source.untrusted_repository import Repository
 
 MOST_COMMITS = 4
 MOST_SIBLINGS, MOST_NAMES = 5, 400

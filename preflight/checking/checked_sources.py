@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from preflight.checking.engine import Policy, Report, check_documents
-from preflight.checking.nearby_files import Beside
+from preflight.checking.nearby_file_access import Beside
 from preflight.dialects import folders
 from preflight.job import Job
 from preflight.loaders import load

@@ -23,13 +23,13 @@ from typing import Any, Protocol
 import packaging.version
 
 from preflight.program import cached_executions, interpreter_state, sources, values, verdict
-from preflight.program.annotation_types import STANDS_IN, standing_in
+from preflight.program.annotation_stand_ins import STANDS_IN, standing_in
 from preflight.program.argument_parsers import Parser
 from preflight.program.attributes import NOTHING
 from preflight.program.cached_executions import Unit
 from preflight.program.interpreter import Interpreter
 from preflight.program.ir import VERSION
-from preflight.program.python_bridge import Bridge, Converter, unknown_type
+from preflight.program.python_callbacks import Bridge, Converter, unknown_type
 from preflight.program.sources import FOLDER
 from preflight.program.stdlib_allowlist import BUILTINS, MODULES
 from preflight.program.values import MISSING, Function, Raised, Value

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 
 from preflight.job import NamedPath, SaveFolder
-from preflight.site.file_sandbox import Eyes, Unread
+from preflight.site.isolated_file_reading import Eyes, Unread
 from preflight.site.path_resolution import DEEP, candidates, find
 
 

@@ -24,9 +24,9 @@ from preflight.run.training_plan import Plan, Supposed
 from preflight.run.value import BY_CALLER, Origin, Value, default, unknown
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.record import NamedTuple
+from preflight.source.resolved_words import Needed, Reason
 from preflight.source.source_file import InputError, Span
-from preflight.source.type_hints import Any
-from preflight.source.words_and_unknowns import Needed, Reason
+from preflight.source.typing_placeholders import Any
 
 PRETRAINS = "pretrain_"
 """Beginnings of script names that only the framework itself uses."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from functools import cache
 
-from preflight.dialects.megatron.rule_page_names import spelled as of_megatron
-from preflight.dialects.megatron.rule_page_names import spelled as option
-from preflight.dialects.mindformers.rule_page_names import spelled as setting
+from preflight.dialects.megatron.argument_wording import spelled as of_megatron
+from preflight.dialects.megatron.argument_wording import spelled as option
+from preflight.dialects.mindformers.argument_wording import spelled as setting
 from preflight.frontends.front_end import data
 from preflight.frontends.heterogeneous_meshes import CLAUSES, WORDS
 from preflight.frontends.supported_front_ends import FRONT_ENDS
+from preflight.lint.constraint_page import Spell, Spelled
 from preflight.lint.expressions import Handle
-from preflight.lint.rule_page import Spell, Spelled
 from preflight.source.lazy_regex import lazy_pattern
 
 _OPTION = lazy_pattern(r"--([A-Za-z][\w-]*)")

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from preflight.dialects.megatron.framework_version import ENTRIES, FRAMEWORKS
 from preflight.dialects.megatron.parser_input import MODEL_ARGS, script
-from preflight.dialects.supported_programs import undescribed
+from preflight.dialects.undescribed_programs import undescribed
 from preflight.loaders.document import Document, Launch, Node
 from preflight.loaders.entry_scripts import PYTHON_NAME, command_name
 from preflight.run.request import Request

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 
 from preflight.dialects.megatron.options import ASKED, UNASKED, Flag, table
+from preflight.lint.constraint_page import Spelled
 from preflight.lint.expressions import Handle
-from preflight.lint.rule_page import Spelled
 
 _WORDS = {
     "world_size": "the number of devices",
