@@ -368,7 +368,7 @@ def written_eras(eras: Iterable[Era]) -> str:
 
 def page(found: Sequence[Residual], by: dict[str, tuple[float, float, int]], widths: Widths) -> str:
     """The tables as Markdown."""
-    lines = ["| what drives it | runs | measured ÷ estimated, nine of ten | as wide as the residuals, times |"]
+    lines = ["| kind of run | runs | measured ÷ estimated, nine of ten | widening factor |"]
     lines.append("| --- | --- | --- | --- |")
     lines += [
         f"| {name} | {n} | {math.exp(a):.2f} to {math.exp(b):.2f} | {widths.get(name, 1.0):.2f} |"
@@ -378,13 +378,14 @@ def page(found: Sequence[Residual], by: dict[str, tuple[float, float, int]], wid
     lines.append("| --- | --- | --- | --- | --- |")
     lines += [f"| {e.device} | {e.kind} | {_time(e)} | {e.runs} | {e.factor:.2f} |" for e in learnt_eras(found)]
     told = left_out(found, widths)
-    lines += ["", "| family left out | runs | inside the range that the others give |", "| --- | --- | --- |"]
+    lines += ["", "| family left out | runs | inside the range learned from the other families |"]
+    lines += ["| --- | --- | --- |"]
     lines += [f"| {name} | {len(rows)} | {sum(rows) / len(rows):.0%} |" for name, rows in told.items()]
     runs = [one for rows in told.values() for one in rows]
     mean = sum(sum(rows) / len(rows) for rows in told.values()) / len(told)
     lines.append(
-        f"\nOf {len(runs)} runs {sum(runs) / len(runs):.0%} lie inside a range that was learnt without their family; "
-        f"of the {len(told)} families {mean:.0%} in the mean."
+        f"\nOf {len(runs)} runs {sum(runs) / len(runs):.0%} lie inside a range that was learned without their family; "
+        f"the mean over the {len(told)} families is {mean:.0%}."
     )
     return "\n".join(lines) + "\n"
 

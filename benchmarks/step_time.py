@@ -41,24 +41,24 @@ PUBLISHED = {
     "ms": ("Ascend+MindSpeed-LLM", "v1.0.RC2.0", "mindspeed-llm@1.0.0"),
 }
 GROUPS = {
-    "h100": ("NVIDIA's recipes on H100, not fitted on", 0.08),
-    "h100-moe": ("the same with experts", 0.12),
-    "blackwell": ("NVIDIA on B200, containers of 25.02, not fitted on", 0.15),
+    "h100": ("NVIDIA's recipes on H100, not used for the fit", 0.08),
+    "h100-moe": ("the same source, with experts", 0.12),
+    "blackwell": ("NVIDIA on B200, containers of 25.02, not used for the fit", 0.15),
     "bloom": ("BLOOM's layout search on A100", 0.10),
-    "ascend": ("MindSpeed-LLM's tables of RC3 on 910B, not fitted on", 0.12),
-    "ascend-moe": ("the same with experts", 0.20),
-    "nv-16bit": ("NVIDIA, 16 bits, dense", 0.12),
+    "ascend": ("MindSpeed-LLM's tables of RC3 on 910B, not used for the fit", 0.12),
+    "ascend-moe": ("the same source, with experts", 0.20),
+    "nv-16bit": ("NVIDIA, 16-bit, dense", 0.12),
     "nv-fp8": ("NVIDIA, FP8, dense", 0.12),
     "nv-moe": ("NVIDIA, mixtures of experts", 0.20),
-    "unseen-dense": ("NVIDIA, FP8 and FP4, dense, not fitted on", 0.12),
+    "unseen-dense": ("NVIDIA, FP8 and FP4, dense, not used for the fit", 0.12),
     "unseen-moe": (
         "NVIDIA's recipes for mixture-of-experts models; the factors of their software are fitted to these runs",
         0.20,
     ),
-    "unseen-moe-bare": ("the same rows, as far as the tables state", math.inf),
-    "unseen-earlier": ("NVIDIA, containers of spring 2025; their software's factors are learnt from them", math.inf),
+    "unseen-moe-bare": ("the same rows, with only the options that the tables state", math.inf),
+    "unseen-earlier": ("NVIDIA, containers of spring 2025; the software factors are learned from these runs", math.inf),
     "aa": ("A100 sweep of another framework", 0.12),
-    "unseen-ms": ("MindSpeed-LLM on Ascend 910B, not fitted on", 0.12),
+    "unseen-ms": ("MindSpeed-LLM on Ascend 910B, not used for the fit", 0.12),
     "mf": ("MindFormers on Ascend 910B", 0.12),
     "ms": ("MindSpeed-LLM on Ascend 910B", 0.12),
 }
@@ -319,7 +319,7 @@ def _kind(row: Row) -> str:
 def page(found: Sequence[Row], fit: bool) -> str:
     """The figures as Markdown."""
     by, inside = errors(found), held(found)
-    lines = ["| rows | runs | mean absolute error | mean error | 90 % lie within | inside the stated range |"]
+    lines = ["| rows | runs | mean absolute error | mean error | 90% are within | inside the stated range |"]
     lines.append("| --- | --- | --- | --- | --- | --- |")
     for group, (words, _) in GROUPS.items():
         if values := by.get(group):
@@ -345,7 +345,7 @@ def page(found: Sequence[Row], fit: bool) -> str:
 
 def causes(found: Sequence[Row]) -> Iterator[str]:
     """Errors on rows of NVIDIA devices by possible cause."""
-    yield "| NVIDIA's rows, fitted on or not | runs | mean absolute error | mean error |"
+    yield "| NVIDIA's rows, used for the fit or not | runs | mean absolute error | mean error |"
     yield "| --- | --- | --- | --- |"
     by: dict[str, list[float]] = defaultdict(list)
     for row in found:
@@ -360,10 +360,10 @@ def causes(found: Sequence[Row]) -> Iterator[str]:
 def _traits_of(row: Row) -> Iterator[str]:
     """The properties that distinguish a row: model, precision, graphs, experts' exchange, container."""
     t, s = row.how, row.numbers
-    yield f"precision: {t.recipe or '16 bits'}, {'experts' if s.experts else 'dense'}"
+    yield f"precision: {t.recipe or '16-bit'}, {'experts' if s.experts else 'dense'}"
     if s.experts is None:
         return
-    graphs = "one of the iteration" if t.one_graph else "of some modules" if t.graphs else "none, or not stated"
+    graphs = "one for the whole iteration" if t.one_graph else "for some modules" if t.graphs else "none, or not stated"
     yield f"experts, CUDA graphs: {graphs}"
     yield f"experts, exchange: {'between' if s.expert * s.expert_tensor > row.where.domain else 'within'} fast domains"
     yield f"experts, model: {row.name.removeprefix('nv:').lower().split()[0]}"
