@@ -1,4 +1,4 @@
-"""preflight's own rules, found by walking this package; they use the same entry point as third-party rules."""
+"""preflight's own rules. They are found by walking this package, and use the same entry point as third-party rules."""
 
 from __future__ import annotations
 

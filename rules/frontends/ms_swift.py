@@ -1,4 +1,4 @@
-"""ms-swift's own checks: generation batches, checkpoints, pipeline stages, and the requirements of options."""
+"""Checks made by ms-swift: generation batches, checkpoints, pipeline stages, and required options."""
 
 from preflight.dialects.megatron import megatron_names
 from preflight.frontends.front_end import names

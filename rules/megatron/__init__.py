@@ -1,4 +1,4 @@
-"""Declared constraints and rules for Megatron, by topic."""
+"""Declared checks and rules for Megatron, by topic."""
 
 FAMILIES = {
     "core": "Patterns, lists and modules that the model configuration refuses.",

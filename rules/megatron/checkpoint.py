@@ -1,4 +1,4 @@
-"""Saving, loading and converting checkpoints."""
+"""Checks of saving, loading and converting checkpoints."""
 
 from preflight.lint.constraint import Change, ConstraintSet, Repair, conflicts, divides, drop, put, refuse, requires
 from preflight.rules.megatron.option_names import REFUSED, a, all_of, any_of

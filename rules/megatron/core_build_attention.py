@@ -1,5 +1,5 @@
-"""Attention and sequences: errors that no validator catches and that stop the run while the model is built or in the
-first step."""
+"""Checks of attention and sequences that no validator makes. The run fails while the model is built, or in the first
+step."""
 
 from preflight.lint.constraint import ConstraintSet, divides, drop, put, refuse
 from preflight.rules.megatron.option_names import a, all_of, any_of, env

@@ -1,5 +1,4 @@
-"""Expert layers: errors that no validator catches and that the layers refuse while the model is built, or in the first
-step."""
+"""Checks of expert layers that no validator makes. The layers fail while the model is built, or in the first step."""
 
 from preflight.lint.constraint import ConstraintSet, drop, put, refuse, requires
 from preflight.rules.megatron.option_names import a, all_of, any_of, env, inference_optimized, moe, quantized

@@ -1,4 +1,4 @@
-"""Flags that a hybrid layer pattern replaces: the pattern determines the number of layers and the pipeline stages."""
+"""Options that a hybrid layer pattern replaces, because it determines the number of layers and the pipeline stages."""
 
 from preflight.lint.constraint import Constraint, ConstraintSet, conflicts, divides, drop
 from preflight.lint.expressions import Handle

@@ -1,4 +1,4 @@
-"""Declared constraints and rules of mindformers, by topic."""
+"""Declared checks and rules for MindFormers, by topic."""
 
 FAMILIES = {
     "class": "Classes that a config names, and their arguments.",

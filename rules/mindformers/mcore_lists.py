@@ -1,4 +1,4 @@
-"""The configuration of an mcore network rejects a list or the form of a setting.
+"""The configuration of an mcore network rejects the form of a list or a setting.
 
 ## What it does
 With `use_legacy: False`, checks that with the zero_bubble_v schedule, a `recompute` list has one row per virtual chunk;

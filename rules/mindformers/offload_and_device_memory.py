@@ -1,4 +1,4 @@
-"""Offloading, and the device memory that a process uses."""
+"""Checks of offloading and the device memory of a process."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Checks of the pynative trainer on the batch ramp and the data."""
+"""Checks that the pynative trainer makes on the batch-size ramp-up and the data."""
 
 from preflight.dialects.mindformers.pynative_network_fields import names
 from preflight.lint.constraint import ConstraintSet, refuse
