@@ -1,4 +1,4 @@
-"""Sizes that must be divisible by the tensor-parallel size. No validator checks them, but the model cannot be built."""
+"""Sizes that must be divisible by the tensor-parallel size. No validator checks them, so building the model fails."""
 
 from preflight.lint.constraint import ConstraintSet, divides, refuse
 from preflight.rules.megatron.option_names import a, all_of, any_of, moe

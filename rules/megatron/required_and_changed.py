@@ -142,7 +142,7 @@ ALIASES = frozenset(
     reads=(SWITCHED,),
 )
 def changed_silently(job: Job) -> Iterator[Finding]:
-    """The framework replaces a configured value, at most with a line in the log.
+    """The framework replaces a configured value and, at most, logs the change.
 
     ## What it does
     Reports each argument in the configuration that Megatron's validator replaces: sequence parallelism with a
