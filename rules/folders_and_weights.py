@@ -143,12 +143,12 @@ def weights_cut_off(job: Job) -> Iterator[Finding]:
     """The weights that the run loads are incomplete.
 
     ## What it does
-    With `--site`, checks whether every file exists that the index of a Hugging Face folder or the `metadata.json` of a
-    MindFormers checkpoint lists, whether the latest iteration of the checkpoint has `common.json`, and whether each
-    safetensors or `.ckpt` file is as long as its headers require. In `rank_N` folders, only the file that is loaded is
-    checked. If `auto_trans_ckpt` transforms `.ckpt` files, the strategy files at `src_strategy_path_or_dir` are
-    checked, too: no file may be empty or truncated. All files in a folder must have the same format, and each file must
-    contain operators and tensors.
+    With `--site`, checks that every file exists that the index of a Hugging Face folder or the `metadata.json` of a
+    MindFormers checkpoint lists. Also checks that the latest iteration of the checkpoint has `common.json`, and that
+    each safetensors or `.ckpt` file is as long as its headers require. In `rank_N` folders, only the file that is
+    loaded is checked. If `auto_trans_ckpt` transforms `.ckpt` files, the strategy files at `src_strategy_path_or_dir`
+    are checked, too: no file may be empty or truncated. All strategy files in a folder must have the same format, and
+    each file must contain operators and tensors.
 
     ## Why is this bad?
     The run fails when it loads the weights. An interrupted download leaves such a folder.

@@ -235,8 +235,8 @@ def misread_test(job: Job) -> Iterator[Finding]:
     which `>` writes to a file. Scripts that do not start a training run are not checked.
 
     ## Why is this bad?
-    `[` is a command and needs a blank after it, and a last word `]`: otherwise bash prints an error, continues, and
-    never takes the branch. A comparison without blanks around its sign is a single word, which is never empty. The
+    `[` is a command that needs a blank after it and `]` as its last word. Otherwise, bash prints an error, continues,
+    and never takes the branch. A comparison without blanks around its sign is a single word, which is never empty. The
     options in the branch are therefore always or never passed, regardless of the value.
 
     ## Example

@@ -273,9 +273,9 @@ def data_split_empty(job: Job) -> Iterator[Finding]:
     whole sequences: one percent of a data set with 40 sequences rounds to zero.
 
     ## Why is this bad?
-    The loader adds passes over the split until it has enough tokens. For a split without tokens this never ends: all
-    processes wait until the job reaches its time limit. Data sets without weights are weighted by their number of
-    samples, and a data set without samples is refused.
+    The loader adds passes over the split until it has enough tokens. For a split without tokens, this loop never ends,
+    so all processes wait until the job reaches its time limit. Data sets without weights are weighted by their number
+    of samples, and a data set without samples is refused.
 
     ## Example
     With 40 sequences in the data set, under `--site`:

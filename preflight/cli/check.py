@@ -96,8 +96,8 @@ def check(
 ) -> int:
     """Check configs and launch scripts, or the command after `--`.
 
-    Exit codes: 0 nothing at or above --fail-on, 1 findings, 2 wrong usage or unreadable input,
-    3 preflight itself failed.
+    Exit codes: 0 if no finding is at or above --fail-on, 1 if there is such a finding, 2 for wrong usage or unreadable
+    input, 3 if preflight itself fails.
     """
     _verify(mode)
     if mode.diff:

@@ -24,7 +24,7 @@ def diff(facts: JobFacts, rules: Rules, out: Printed, sides: Sides = None) -> in
     arguments, including derived ones; and the new and resolved findings. A single revision is compared with the working
     tree.
 
-    Exit codes: 0 no new error, 1 new errors, 2 wrong usage.
+    Exit codes: 0 without new errors, 1 with new errors, 2 for wrong usage.
     """
     from preflight.checking.comparison import USAGE, comparisons
     from preflight.report.comparison import comparison_dict, comparison_text, comparisons_markdown

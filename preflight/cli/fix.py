@@ -157,7 +157,7 @@ def fix(
     causes no new error. Only the given files, and files in or below their folders, are changed; for other files, use
     --follow.
 
-    Exit codes: 0 no finding that fails a check remains, 1 at least one remains (or --diff shows changes), 2 wrong
+    Exit codes: 0 if no finding that fails a check remains, 1 if one remains (or --diff shows changes), 2 for wrong
     usage.
     """
     style = output.look(how.color, quiet=how.quiet)

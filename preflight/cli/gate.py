@@ -66,7 +66,7 @@ Format = Annotated[
         "--output-format",
         "-f",
         metavar="json|text",
-        help="Print the verdict as JSON for programs, or as text for people.",
+        help="json: also print the verdict on stdout; text: only print text for people, on stderr.",
         show_default=True,
     ),
 ]
@@ -96,7 +96,8 @@ def gate(
 ) -> int:
     """Give a verdict on a job before it is queued.
 
-    Exit codes: 0 pass, 1 refuse, 2 unreadable input, 3 no verdict. The caller decides how to treat 2 and 3.
+    Exit codes: 0 to pass the job, 1 to refuse it, 2 for unreadable input, 3 without a verdict. The caller decides how to
+    treat 2 and 3.
     """
     if output_format not in ("json", "text"):
         raise InputError(f"--output-format must be json or text, not {output_format!r}")

@@ -56,7 +56,7 @@ def layouts(
     The model, the devices and the global batch stay as they are. Layouts are ranked by estimated step time, and only
     the fastest of each kind is shown, next to the current layout.
 
-    Exit codes: 0 layouts were found, 1 none fits, 2 wrong usage.
+    Exit codes: 0 if layouts were found, 1 if no layout fits, 2 for wrong usage.
     """
     from preflight.cli.layout_search import (
         Wanted,

@@ -37,7 +37,7 @@ def migrate(inputs: Inputs, facts: JobFacts, rules: Rules, out: Printed, to: To,
     --write changes the files: it renames and removes options, replaces values, and writes out defaults that change the
     training. It checks each change as `preflight fix` does. Settings that need a decision are listed, not changed.
 
-    Exit codes: 0 the other release refuses nothing new, 1 it refuses something new, 2 wrong usage.
+    Exit codes: 0 if the other release refuses nothing new, 1 if it refuses something new, 2 for wrong usage.
     """
     style = output.printed(out)
     checker = checker_setup.checker(facts, rules)

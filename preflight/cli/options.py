@@ -78,7 +78,7 @@ class Inputs(NamedTuple):
 class JobFacts(NamedTuple):
     """Options about the job, not about files."""
 
-    world_size: Annotated[int | None, option("--world-size", metavar="N", help="Number of devices.")] = None
+    world_size: Annotated[int | None, option("--world-size", metavar="N", help="Total number of devices.")] = None
     nodes: Annotated[int | None, option("--nodes", metavar="N", help="Number of nodes.")] = None
     devices_per_node: Annotated[
         int | None, option("--devices-per-node", metavar="M", help="Number of devices per node.")
@@ -91,7 +91,7 @@ class JobFacts(NamedTuple):
         option(
             "--target",
             metavar="FRAMEWORK[@VERSION]",
-            help="The framework, and its release, that reads the config.",
+            help="The framework that reads the config, and optionally its release.",
             completion="targets",
         ),
     ] = None
@@ -111,7 +111,7 @@ class JobFacts(NamedTuple):
     ] = None
 
 
-PYTHON = "With --site: the job's Python, whose packages are compared with the release."
+PYTHON = "With --site: the job's Python; its packages are compared with the release."
 INVENTORY = "With --site: a file with the output of `sinfo --json` or `scontrol show node --json`."
 
 
@@ -170,7 +170,7 @@ File = Annotated[str | None, option("--output-file", "-o", metavar="FILE", help=
 Quiet = Annotated[bool, option("--quiet", "-q", help="Print only the findings, without a summary.")]
 LANG = "Language of messages; the default is that of the locale for text, and English for machine-readable formats."
 Lang = Annotated[str | None, option("--lang", metavar="en|zh", help=LANG, completion="languages")]
-FORMATS = "text, concise, json, sarif, github, gitlab, junit, markdown, html, statistics; repeatable."
+FORMATS = "Output format: text, concise, json, sarif, github, gitlab, junit, markdown, html, statistics; repeatable."
 
 
 class Output(NamedTuple):

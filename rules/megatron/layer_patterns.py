@@ -26,10 +26,11 @@ def core_hybrid_pattern(job: Job) -> Iterator[Finding | Unverified]:
     """The hybrid layer pattern cannot be parsed, or cannot be split across the pipeline stages.
 
     ## What it does
-    Reads `--hybrid-layer-pattern`: M Mamba, * attention, - MLP, E experts, G gated delta net, D sparse and + latent
-    attention, `|` between pipeline segments, `/` before each prediction depth. Checks that the symbols are known, that
-    all depths are identical, that plain attention is not mixed with latent or sparse attention, and that the number of
-    layers in a pattern without `|` is divisible by the number of pipeline stages.
+    Reads `--hybrid-layer-pattern`, in which M stands for a Mamba layer, * for attention, - for an MLP, E for experts, G
+    for a gated delta net, D for sparse attention and + for latent attention. `|` separates pipeline segments, and `/`
+    precedes each prediction depth. Checks that the symbols are known, that all depths are identical, that plain
+    attention is not mixed with latent or sparse attention, and that the number of layers in a pattern without `|` is
+    divisible by the number of pipeline stages.
 
     ## Why is this bad?
     Megatron refuses the pattern at startup or, if only the split is wrong, when it builds the model.

@@ -40,10 +40,10 @@ def core_pipeline_layout(job: Job) -> Iterator[Finding | Unverified]:
     """The pipeline layout string does not match the model.
 
     ## What it does
-    Reads `--pipeline-model-parallel-layout`: E embedding, t decoder layer, m prediction layer, L loss, `|` between
-    stages. Checks that the embedding comes first and the loss last, each exactly once, that the layout has as many
-    decoder and prediction layers as the model, and that all prediction layers come after the decoder, in one stage,
-    which must be the last virtual stage of its rank.
+    Reads `--pipeline-model-parallel-layout`, in which E stands for the embedding, t for a decoder layer, m for a
+    prediction layer, L for the loss, and `|` separates stages. Checks that the embedding comes first and the loss last,
+    each exactly once, and that the layout has as many decoder and prediction layers as the model. All prediction layers
+    must come after the decoder, in one stage, which must be the last virtual stage of its rank.
 
     ## Why is this bad?
     Megatron refuses the model configuration at startup.

@@ -212,9 +212,9 @@ def load_folder_misspelt(job: Job) -> Iterator[Finding | Unverified]:
     """The names of the folders to load from and to save to differ by one letter.
 
     ## What it does
-    Compares the folders of `--load` and `--save`, and reports them if they differ in one part of the path, and there by
-    an added, missing or swapped letter, by case, or by separators. Names that differ in digits, or in a final letter
-    other than `s`, are considered names of different runs.
+    Compares the folders of `--load` and `--save`, and reports them if they differ in only one part of the path, by an
+    added, missing or swapped letter, by case, or by separators. Names that differ in digits, or in a final letter other
+    than `s`, are considered names of different runs.
 
     ## Why is this bad?
     If nothing is found in the folder of `--load`, Megatron-LM prints a warning and trains from random weights, so the

@@ -68,7 +68,8 @@ def parsing_bad_value(job: Job) -> Iterator[Finding]:
     """The value does not have the type that its option requires.
 
     ## What it does
-    Reads each value in the same way as the parser: whole numbers, numbers, patterns such as `[0]*1+[1]*3`.
+    Parses each value as the framework does, for example as a whole number, a number, or a pattern such as
+    `[0]*1+[1]*3`.
 
     ## Why is this bad?
     The parser exits with code 2 on every rank before anything else happens.
@@ -111,9 +112,9 @@ def parsing_missing_value(job: Job) -> Iterator[Finding]:
     """An option is missing its value.
 
     ## What it does
-    Finds options that take a value at the end of a command or before another option. A variable that is never set
-    leaves its option without a value. A variable whose default is empty, as in `${CKPT:-}`, must be set by the caller:
-    this is a warning.
+    Finds options that take a value but are at the end of a command or before another option. A variable that is never
+    set leaves its option without a value. If the variable has an empty default, as in `${CKPT:-}`, the finding is a
+    warning, because the caller may set the variable.
 
     ## Why is this bad?
     The parser exits with code 2 on every rank before anything else happens.
@@ -227,10 +228,11 @@ def parsing_unknown_flag(job: Job) -> Iterator[Finding]:
     ## What it does
     Compares every option with the options of the framework's parser. As upstream, names must not be abbreviated, and
     underscores are not accepted for hyphens. The message names the other framework or version that has the option, or
-    an option with a similar name. The finding is a warning or a note if the entry script may define additional options,
-    or if the target is not given or not known and either no similar option exists or earlier releases that are still in
-    use have it; it is a note if only releases older than those that preflight knows have it. The default of an option
-    that such a script omits may differ from that of the framework, so omitted options are not checked.
+    an option with a similar name. The finding is a warning or a note if the entry script may define additional options.
+    The same applies if the target is not given or not known, and either no similar option exists or earlier releases
+    that are still in use have the option. The finding is a note if only releases older than those that preflight knows
+    have the option. The default of an option that such a script omits may differ from that of the framework, so omitted
+    options are not checked.
 
     ## Why is this bad?
     The parser exits with code 2 on every rank, after the job has waited in the queue.

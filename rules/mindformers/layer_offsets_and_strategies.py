@@ -141,10 +141,11 @@ def dataset_strategy(job: Job) -> Iterator[Finding]:
     """full_batch and dataset_strategy do not match the data-parallel layout.
 
     ## What it does
-    Without `full_batch`, every rank reads its own part of the batch, and `dataset_strategy` defines how: a list of
-    lists whose first number is `data_parallel`, one for every column of `train_dataset.input_columns`, with as many
-    numbers as the column has dimensions. Before 1.7, the strategy is used only if `full_batch` is False. Since 1.7, a
-    strategy is always used if it is given, and `full_batch: False` alone is fine.
+    Without `full_batch`, every rank reads its own part of the batch, as `dataset_strategy` defines. The strategy is a
+    list of lists, one for every column of `train_dataset.input_columns`. Each inner list has as many numbers as the
+    column has dimensions, and its first number is `data_parallel`. Before 1.7, the strategy is used only if
+    `full_batch` is False. Since 1.7, a strategy is always used if it is given, and `full_batch: False` alone is
+    accepted.
 
     ## Why is this bad?
     The trainer refuses to start on every rank.
