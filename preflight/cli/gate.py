@@ -96,8 +96,8 @@ def gate(
 ) -> int:
     """Give a verdict on a job before it is queued.
 
-    Exit codes: 0 to pass the job, 1 to refuse it, 2 for unreadable input, 3 without a verdict. The caller decides how to
-    treat 2 and 3.
+    Exit codes: 0 to pass the job, 1 to refuse it, 2 for unreadable input, 3 without a verdict. The caller decides
+    how to treat 2 and 3.
     """
     if output_format not in ("json", "text"):
         raise InputError(f"--output-format must be json or text, not {output_format!r}")
