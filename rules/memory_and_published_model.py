@@ -240,7 +240,7 @@ SHORTENED = 0.75
 
 
 def _layers(job: Job, model: Published) -> Iterator[Finding]:
-    """A number of layers that is almost the published one."""
+    """A layer count that is close to the published one."""
     value, wanted = job.plan.model.layers, model.sizes["layers"]
     if not value.known or not isinstance(value.raw, int) or not wanted * SHORTENED <= value.raw < wanted:
         return

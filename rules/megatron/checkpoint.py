@@ -6,7 +6,7 @@ from preflight.source.finding import Kind, Safety
 
 MEGATRON = ConstraintSet("megatron", why=REFUSED)
 SAVES = any_of(a.save.given, a.save.is_set)
-"""Also into an unknown folder."""
+"""The run saves checkpoints, possibly to an unknown folder."""
 LOGITS = a.logits_save_dir.is_set
 LOCAL = a.non_persistent_ckpt_type == "local"
 

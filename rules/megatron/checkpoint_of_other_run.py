@@ -172,7 +172,7 @@ def loaded_checkpoint_layout(job: Job) -> Iterator[Finding | Unverified]:
 
 
 def _by_rank(job: Job) -> Iterator[Finding]:
-    """The expert parallel size is not the one that the files were saved with."""
+    """The expert-parallel size differs from the one that the files were saved with."""
     now, found = job.arguments.get("expert_model_parallel_size"), loaded(job)
     before = job.site.saved.get("expert_model_parallel_size") if job.site is not None else None
     if found is not None and is_known(now) and type(before) is int and before != now.raw:

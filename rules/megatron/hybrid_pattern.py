@@ -13,7 +13,7 @@ PIPES = all_of(PATTERN, a.hybrid_has_pipes)
 def replaced(
     id: str, handle: Handle, flag: str, instead: str, line: int, *, switch: bool = False, pipes: bool = False
 ) -> Constraint:
-    """A flag that cannot be combined with a pattern."""
+    """An option that cannot be combined with a pattern."""
     return conflicts(
         id,
         PIPES if pipes else PATTERN,

@@ -33,7 +33,7 @@ _NO_DEFAULT = frozenset(f"model.model_config.{name}" for name in _NEEDED)
 
 @rule(id="wrong-type", severity=Severity.ERROR, frameworks=("mindformers",))
 def wrong_type(job: Job) -> Iterator[Finding]:
-    """The value of a setting has a type or is a name that the framework rejects.
+    """The value of a setting has the wrong type, or is not one of the allowed names.
 
     ## What it does
     Checks every setting whose value graph-mode MindFormers, or the underlying MindSpore, checks before training:

@@ -9,7 +9,7 @@ PYNATIVE = ConstraintSet("pynative")
 DATA = "train_dataset.dataloader"
 READERS = ("BlendedMegatronDatasetDataLoader", "HFDataLoader", "MindDataset", "OrderedIndexDataLoader")
 OLD_READERS = READERS[:3]
-"""Those of 2.0."""
+"""The data loaders of 2.0."""
 
 PYNATIVE.add(
     refuse(

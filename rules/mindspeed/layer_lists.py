@@ -290,7 +290,7 @@ EARLY = "--noop-layers names {early}, but --moe-fb-overlap needs them in the las
     reads=("moe_fb_overlap",),
 )
 def fb_overlap_layers(job: Job) -> Iterator[Finding | Unverified]:
-    """The forward-backward overlap does not allow empty layers or chunks at these positions.
+    """Empty layers or chunks are at positions that the forward-backward overlap does not allow.
 
     ## What it does
     With `--moe-fb-overlap` on virtual stages, checks that `--noop-layers` are all in the last virtual stage, and that
