@@ -1,4 +1,4 @@
-"""preflight's own rules, found by walking this package; they use the same entry point as third-party rules."""
+"""preflight's own rules. They are found by walking this package, and use the same entry point as third-party rules."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ FRAMEWORKS = {
 
 
 FAMILIES = {
-    "launcher": "Options and values of launchers.",
-    "msrun_launcher": "Launches by MindFormers' msrun_launcher.sh.",
+    "launcher": "Checks of launcher options and their values.",
+    "msrun_launcher": "Checks of launches with MindFormers' msrun_launcher.sh.",
 }
 """Subjects of the pages that are shared by rule functions whose names begin alike."""
 

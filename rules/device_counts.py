@@ -1,4 +1,4 @@
-"""Numbers of devices and nodes: comparisons of the layout, the launcher and the scheduler."""
+"""Checks that the layout, the launcher and the scheduler agree on the numbers of devices and nodes."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -33,17 +33,17 @@ _COUNT_SHARDED = "tensor {tensor} x pipeline {pipeline} x context {context} x we
 
 @rule(id="device-count", severity=Severity.ERROR)
 def device_count(job: Job) -> Iterator[Finding | Unverified]:
-    """The parallel sizes do not fit the number of devices.
+    """The parallel sizes do not match the number of devices.
 
     ## What it does
-    Compares the layout with the number of devices, by the rules of each framework. Megatron and MindSpeed derive the
+    Compares the layout with the number of devices, as each framework does. Megatron and MindSpeed derive the
     data-parallel size, so the number of devices must be a multiple of `tensor * pipeline * context`. MindFormers in
-    semi-auto mode takes it from the config, so `data * tensor * context * pipeline` must equal the number of devices.
-    Expert parallelism is not a factor of either product.
+    semi-auto mode reads the data-parallel size from the config, so `data * tensor * context * pipeline` must equal the
+    number of devices. Expert parallelism is not a factor of either product.
 
     ## Why is this bad?
-    Every rank fills exactly one cell of that grid. If the grid does not match the machine, process-group creation fails
-    on all ranks, after the job has already waited in the queue.
+    Every rank has exactly one position in this layout. If the layout does not match the number of devices, creating the
+    process groups fails on all ranks, after the job has waited in the queue.
 
     ## Example
     With 16 devices:
@@ -320,7 +320,7 @@ _GRID_SHARDED = "expert tensor {tensor} x expert {expert} x pipeline {pipeline} 
     after=("device-count", "megatron/expert-parallel-without-experts"),
 )
 def expert_grid(job: Job) -> Iterator[Finding | Unverified]:
-    """The expert layout does not fit the number of devices.
+    """The expert layout does not match the number of devices.
 
     ## What it does
     Megatron lays experts out on a separate grid: the number of devices must be a multiple of `expert tensor * expert *
@@ -330,12 +330,12 @@ def expert_grid(job: Job) -> Iterator[Finding | Unverified]:
     `experts-not-divisible` reports it instead.
 
     ## Why is this bad?
-    The expert process groups cannot be created, and every rank fails at start-up with a message about the decoder world
-    size. A recipe that is scaled down from two nodes to one fails this way even though its tensor, pipeline and context
-    sizes still fit.
+    The expert process groups cannot be created, and every rank fails at startup with a message about the decoder world
+    size. A recipe that is scaled down from two nodes to one fails in this way even if its tensor-parallel,
+    pipeline-parallel and context-parallel sizes still fit.
 
     ## Example
-    On 8 devices: tensor parallel 4 and expert parallel 8 need 32.
+    With a tensor-parallel size of 4 and an expert-parallel size of 8, this layout needs 32 devices, but the run has 8.
 
         --tensor-model-parallel-size 4 --expert-model-parallel-size 8
 
@@ -344,7 +344,7 @@ def expert_grid(job: Job) -> Iterator[Finding | Unverified]:
         --tensor-model-parallel-size 4 --expert-model-parallel-size 8 --expert-tensor-parallel-size 1
 
     ## Fix safety
-    Unsafe: experts are sharded differently.
+    Unsafe: the fix shards the experts differently.
 
     ## References
     Megatron-LM d98e8a6, megatron/core/parallel_state.py:882, initialize_model_parallel; core_v0.12.1 :700

@@ -1,4 +1,4 @@
-"""Batches, experts, heads and micro-batches that must be divisible by parallel sizes."""
+"""Checks that batches, experts, attention heads and micro-batches fit the parallel sizes."""
 
 from collections.abc import Iterator
 from math import gcd
@@ -32,16 +32,17 @@ _SHARDED = (
 
 @rule(id="batch-not-divisible", severity=Severity.ERROR, after=("device-count",))
 def batch_not_divisible(job: Job) -> Iterator[Finding | Unverified]:
-    """The global batch is not divisible by micro-batches and data parallel ranks.
+    """The global batch size is not divisible by the micro-batch size times the data-parallel size.
 
     ## What it does
-    Checks that the global batch is a multiple of `micro batch * data parallel` (times the weight shards beyond tensor
-    parallelism, if there are any) in frameworks that take the global batch as an input (Megatron, MindSpeed,
-    MindFormers pynative). Graph-mode MindFormers computes the global batch, so it is always consistent there.
+    Checks that the global batch size is a multiple of `micro-batch size * data-parallel size` (times the weight shards
+    beyond tensor parallelism, if there are any) in frameworks that read the global batch size from the config
+    (Megatron, MindSpeed, MindFormers pynative). Graph-mode MindFormers computes the global batch, so it is always
+    consistent there.
 
     ## Why is this bad?
-    The number of micro-batches would not be a whole number, so the run is refused at start-up. Megatron reports this as
-    an error in the *evaluation* batch, which defaults to the global batch.
+    The number of micro-batches would not be a whole number, so the framework refuses the run at startup. Megatron
+    reports this as an error in the *evaluation* batch, which defaults to the global batch.
 
     ## Example
     On 8 data-parallel ranks:
@@ -151,14 +152,14 @@ EXPERTS_UPSTREAM = {
     after=("mindformers/generic-experts", "mindformers/experts-beyond-data"),
 )
 def experts_not_divisible(job: Job) -> Iterator[Finding | Unverified]:
-    """The experts are not divisible by expert parallel ranks.
+    """The number of experts is not divisible by the expert-parallel size.
 
     ## What it does
     Checks that every expert-parallel rank holds the same number of whole experts.
 
     ## Why is this bad?
-    Ranks would hold different numbers of experts. The run is refused at start-up (Megatron) or when the graph is
-    compiled (MindFormers).
+    Ranks would hold different numbers of experts. Megatron refuses the run at startup, and MindFormers refuses it when
+    it compiles the graph.
 
     ## Example
         --num-experts 12 --expert-model-parallel-size 8
@@ -255,13 +256,13 @@ HEADS_UPSTREAM = {
     after=("mindspeed/tp-2d-sizes", "mindformers/hidden-over-heads", "megatron/hidden-over-heads"),
 )
 def heads_not_divisible(job: Job) -> Iterator[Finding | Unverified]:
-    """The attention heads are not divisible by the tensor-parallel ranks.
+    """The number of attention heads is not divisible by the tensor-parallel size.
 
     ## What it does
     Checks that every tensor-parallel rank gets the same number of whole attention heads.
 
     ## Why is this bad?
-    A head cannot be split across ranks. Every rank refuses the model configuration at start-up.
+    A head cannot be split across ranks, so every rank refuses the model configuration at startup.
 
     ## Example
         num_heads: 40        # 40 / 16 is not whole

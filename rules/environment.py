@@ -1,4 +1,4 @@
-"""Environment variables, packages, and releases."""
+"""Checks of environment variables, installed packages, and framework releases."""
 
 import re
 from collections.abc import Iterator
@@ -96,7 +96,7 @@ def foreign_allocator(job: Job) -> Iterator[Finding]:
     these, `PYTORCH_NPU_ALLOC_CONF` is reported only if the device is given and is a GPU.
 
     ## Why is this bad?
-    Nothing reads the variable: the allocator keeps its defaults, and a run with fragmented memory fails after hours.
+    Nothing reads the variable. The allocator keeps its defaults, and a run with fragmented memory fails after hours.
 
     ## Example
         export PYTORCH_NPU_ALLOC_CONF=expandable_segments:True
@@ -130,15 +130,15 @@ LOOPBACK = ("lo", "=lo")
 
 @rule(id="loopback-between-nodes", severity=Severity.WARNING, frameworks=("megatron",), reads=(OF_ENVIRONMENT,))
 def loopback_between_nodes(job: Job) -> Iterator[Finding]:
-    """The processes of several nodes are to communicate over the loopback interface.
+    """The processes of a multi-node run are set to communicate over the loopback interface.
 
     ## What it does
     Finds `NCCL_SOCKET_IFNAME`, `GLOO_SOCKET_IFNAME` and `HCCL_SOCKET_IFNAME` with the value `lo` in launches on more
     than one node.
 
     ## Why is this bad?
-    The loopback interface does not leave the machine: the first collective cannot connect, and the job fails or waits
-    until the timeout. The setting is usually left over from a test on one machine.
+    The loopback interface does not leave the machine, so the first collective cannot connect, and the job fails or
+    waits until the timeout. The setting is usually left over from a test on one machine.
 
     ## Example
         export NCCL_SOCKET_IFNAME=lo
@@ -172,14 +172,14 @@ LONG = 1_000
 
 @rule(id="blocking-launches", severity=Severity.WARNING, frameworks=("megatron",), reads=(OF_ENVIRONMENT,))
 def blocking_launches(job: Job) -> Iterator[Finding]:
-    """A switch for debugging is left on: the host waits for each kernel.
+    """A debugging switch is left on, so the host waits for each kernel.
 
     ## What it does
     Finds `CUDA_LAUNCH_BLOCKING`, `HIP_LAUNCH_BLOCKING` and `ASCEND_LAUNCH_BLOCKING` with the value 1 in training runs
     of 1,000 iterations or more.
 
     ## Why is this bad?
-    Kernels and collectives are no longer queued, so that nothing overlaps, and each step takes much longer.
+    Kernels and collectives are no longer queued, so nothing overlaps and each step takes much longer.
 
     ## Example
         export CUDA_LAUNCH_BLOCKING=1
@@ -238,7 +238,7 @@ def not_exported(job: Job) -> Iterator[Finding]:
         torchrun pretrain_gpt.py $GPT_ARGS
 
     ## Fix safety
-    Unsafe: the processes then see a variable that they did not see before.
+    Unsafe: the launched processes then see a variable that they did not see before.
 
     ## References
     GNU Bash Reference Manual, section 3.7.4, Environment
@@ -254,7 +254,7 @@ PACKAGE_NOT_LISTED_OTHER = "the job's interpreter has {package} {version}; {fram
 
 @rule(id="package-not-listed", severity=Severity.NOTE, reads=("(site)",))
 def package_not_listed(job: Job) -> Iterator[Finding]:
-    """The job's interpreter has a package version that the release's own version table does not list.
+    """The job's Python has a package version that the version table of the release does not list.
 
     ## What it does
     With `--site --python PATH`, compares `torch` and `mindspore` in that interpreter with the versions that the READMEs
@@ -302,7 +302,7 @@ PACKAGE_OF_OTHER_RELEASE_OTHER = (
 
 @rule(id="package-of-other-release", severity=Severity.WARNING, reads=("(site)",))
 def package_of_other_release(job: Job) -> Iterator[Finding]:
-    """The job's interpreter has a different release of the framework than the one the run is checked against.
+    """The job's Python has a different framework release from the one that the run is checked against.
 
     ## What it does
     With `--site --python PATH`, reads the installed package versions from the interpreter's package metadata, and
@@ -344,12 +344,12 @@ NAMES = frozenset(one.name for one in FRONT_ENDS)
 
 @rule(id="undescribed-release", severity=Severity.WARNING, reads=(READ_AS_ANOTHER,))
 def undescribed_release(job: Job) -> Iterator[Finding]:
-    """The stated release is not described, so the run is checked against a different one.
+    """preflight does not know the stated release, so it checks the run against a different one.
 
     ## What it does
-    Reports if preflight has no description of the stated release of a program that starts Megatron, and which release
-    the run is checked against instead: the newest with the same minor version, else the newest earlier one, else the
-    oldest.
+    Reports that preflight does not know the stated release of a program that starts Megatron, and names the release
+    that the run is checked against instead. This is the newest known release with the same minor version. If there is
+    none, it is the newest earlier release, or else the oldest one.
 
     ## Why is this bad?
     Each release of such a program adds, drops and checks different keys, so the result is only valid for the release

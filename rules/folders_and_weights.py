@@ -1,4 +1,4 @@
-"""Folders and files that a run reads and writes."""
+"""Checks of the folders and files that a run reads and writes."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ MISSING = {
 
 @rule(id="path-missing", severity=Severity.ERROR, reads=("(site)",))
 def path_missing(job: Job) -> Iterator[Finding | Unverified]:
-    """A tokenizer, weights or data that the run names do not exist at the given path.
+    """The tokenizer, weights or data of the run do not exist at the given path.
 
     ## What it does
     With `--site`, looks for the files and folders of tokenizers, and for the paths of weights and data in MindFormers
@@ -53,7 +53,7 @@ CLOSED = {
 
 @rule(id="save-folder-closed", severity=Severity.ERROR, reads=("(site)",))
 def save_folder_closed(job: Job) -> Iterator[Finding | Unverified]:
-    """Nothing can be written to the folder that the run saves to.
+    """The folder that the run saves to is not writable.
 
     ## What it does
     With `--site`, checks whether you may write to the folder given by `--save`, or to its nearest parent folder that
@@ -89,7 +89,7 @@ ALL = "the {count:,} checkpoints that the run keeps have about {size:,.0f} GiB, 
 
 @rule(id="save-folder-too-small", severity=Severity.WARNING, reads=("(site)",))
 def save_folder_too_small(job: Job) -> Iterator[Finding | Unverified]:
-    """The checkpoints of the run do not fit on the file system that it saves them to.
+    """The file system is too small for the checkpoints of the run.
 
     ## What it does
     With `--site`, compares the free space with the size of one checkpoint, and of all checkpoints that the run keeps.
@@ -101,7 +101,7 @@ def save_folder_too_small(job: Job) -> Iterator[Finding | Unverified]:
     `--save-retain-interval` is given.
 
     ## Example
-    With 500 GiB free, under `--site`, for a network of 70 billion parameters:
+    With 500 GiB free, under `--site`, for a model with 70 billion parameters:
 
         --save /scratch/out --save-interval 100
 
@@ -143,12 +143,12 @@ def weights_cut_off(job: Job) -> Iterator[Finding]:
     """The weights that the run loads are incomplete.
 
     ## What it does
-    With `--site`, checks whether every file exists that the index of a Hugging Face folder or the `metadata.json` of a
-    MindFormers checkpoint lists, whether the latest iteration of the checkpoint has `common.json`, and whether each
-    safetensors or `.ckpt` file is as long as its headers require. In `rank_N` folders, only the file that is loaded is
-    checked. If `auto_trans_ckpt` transforms `.ckpt` files, the files of strategies at `src_strategy_path_or_dir` are
-    checked too: none may be empty or cut off. In a folder all must have the same format, and each needs operators and
-    tensors.
+    With `--site`, checks that every file exists that the index of a Hugging Face folder or the `metadata.json` of a
+    MindFormers checkpoint lists. Also checks that the latest iteration of the checkpoint has `common.json`, and that
+    each safetensors or `.ckpt` file is as long as its headers require. In `rank_N` folders, only the file that is
+    loaded is checked. If `auto_trans_ckpt` transforms `.ckpt` files, the strategy files at `src_strategy_path_or_dir`
+    are checked, too: no file may be empty or truncated. All strategy files in a folder must have the same format, and
+    each file must contain operators and tensors.
 
     ## Why is this bad?
     The run fails when it loads the weights. An interrupted download leaves such a folder.

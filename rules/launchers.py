@@ -1,4 +1,4 @@
-"""Launchers: their options, and how many of them are started."""
+"""Checks of launchers, such as torchrun and srun: their options, and the number of processes that they start."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from preflight.loaders.document import Document
 
 @rule(id="launcher-option", severity=Severity.ERROR, noticed=True)
 def launcher_option(job: Job) -> Iterator[Finding]:
-    """A launcher gets an option that it does not have.
+    """A launcher is given an option that it does not have.
 
     ## What it does
     Compares the options before the script name with those of torchrun (`torch.distributed.run`,
@@ -30,7 +30,7 @@ def launcher_option(job: Job) -> Iterator[Finding]:
         torchrun --nproc-per-node 8 pretrain_gpt.py --num-layers 32
 
     ## Fix safety
-    Unsafe: with the option in effect, a different number of processes may start.
+    Unsafe: when the option takes effect, a different number of processes may start.
 
     ## References
     PyTorch 010929f, torch/distributed/run.py, get_args_parser and parse_args
@@ -68,15 +68,15 @@ def launcher_value(job: Job) -> Iterator[Finding]:
 
 @rule(id="launcher-per-task", severity=Severity.ERROR, noticed=True)
 def launcher_per_task(job: Job) -> Iterator[Finding]:
-    """srun starts a launcher in every task, although each launcher already starts all processes of a node.
+    """srun starts a launcher in every task, but one launcher already starts all processes of a node.
 
     ## What it does
     Finds torchrun started by srun with more tasks than torchrun has nodes.
 
     ## Why is this bad?
-    torchrun must be started once per node. If several agents run on one node, the first takes the port and the devices.
-    The others cannot bind the port, or compete with the first for the devices, and the job fails or waits until a
-    timeout.
+    torchrun must be started once per node. If several launchers run on one node, the first uses the port and the
+    devices. The other launchers cannot bind the port, or compete with the first one for the devices, and the job fails
+    or waits until a timeout.
 
     ## Example
         #SBATCH --nodes=2 --ntasks-per-node=8
@@ -95,7 +95,7 @@ def launcher_per_task(job: Job) -> Iterator[Finding]:
 
 @rule(id="launcher-on-one-node", severity=Severity.WARNING, noticed=True)
 def launcher_on_one_node(job: Job) -> Iterator[Finding]:
-    """A batch job of several nodes starts torchrun on only one of them.
+    """A multi-node batch job starts torchrun on only one node.
 
     ## What it does
     Finds `torchrun` with `--nnodes` greater than 1 in a batch script whose `#SBATCH` lines request several nodes, if
@@ -103,8 +103,8 @@ def launcher_on_one_node(job: Job) -> Iterator[Finding]:
     not read a node rank.
 
     ## Why is this bad?
-    Slurm runs a single copy of the batch script on one of the nodes, typically the first. torchrun has to be started on
-    every node; the one that was started waits for the others at the rendezvous until it times out, while all allocated
+    Slurm runs a single copy of the batch script on one of the nodes, typically the first. torchrun must be started on
+    every node. The single launcher waits at the rendezvous for the other nodes until it times out, while all allocated
     nodes stay idle.
 
     The finding is a warning, because something else may start the script once on each node.
@@ -128,15 +128,16 @@ def launcher_on_one_node(job: Job) -> Iterator[Finding]:
 
 @rule(id="ranks-not-set", severity=Severity.WARNING, frameworks=("megatron",), noticed=True)
 def ranks_not_set(job: Job) -> Iterator[Finding]:
-    """srun starts Megatron-LM in several tasks that do not know their rank.
+    """srun starts Megatron-LM in several tasks, but does not set their ranks.
 
     ## What it does
     Finds `srun python pretrain_gpt.py` with more than one task, if the script mentions neither ranks nor containers nor
     MPI.
 
     ## Why is this bad?
-    Megatron-LM reads `RANK` and `WORLD_SIZE`, which Slurm does not set. Every task is rank 0 of 1: with a layout of more
-    than one device it refuses to start, and otherwise each task trains and saves the same model alone.
+    Megatron-LM reads `RANK` and `WORLD_SIZE`, which Slurm does not set. Every task is therefore rank 0 of 1. If the
+    layout needs more than one device, Megatron-LM refuses to start; otherwise, each task trains and saves the same
+    model on its own.
 
     The finding is a warning, because a prolog or a plugin of the cluster may set the variables.
 
@@ -157,12 +158,12 @@ def ranks_not_set(job: Job) -> Iterator[Finding]:
 
 @rule(id="rank-of-another-kind", severity=Severity.ERROR, frameworks=("megatron",), noticed=True)
 def rank_of_another_kind(job: Job) -> Iterator[Finding]:
-    """A rank or the world size is set from the wrong variable of Slurm.
+    """A rank or the world size is set from the wrong Slurm variable.
 
     ## What it does
     Reads assignments of `RANK`, `LOCAL_RANK` and `WORLD_SIZE` in scripts where srun starts every process itself, on
-    several nodes or with several tasks per node: the world size is not the number of nodes, the local rank is not the
-    rank in the whole job, and the rank is neither the number of the node nor the rank on it.
+    several nodes or with several tasks per node. Reports a world size that is set to the number of nodes, a local rank
+    that is set to the rank in the whole job, and a rank that is set to the node number or the rank within the node.
 
     ## Why is this bad?
     The process group cannot be built: ranks exceed the world size, two processes have the same rank, or a local rank
@@ -211,7 +212,7 @@ def devices_without_process(job: Job) -> Iterator[Finding]:
 
 @rule(id="launcher-beyond-allocation", severity=Severity.ERROR, noticed=True)
 def launcher_beyond_allocation(job: Job) -> Iterator[Finding]:
-    """A launcher needs more nodes, tasks or devices than the job has.
+    """A launcher needs more nodes, tasks or devices than the job has requested.
 
     ## What it does
     Compares what launchers such as torchrun and msrun start with what the same file requests: the nodes, tasks and
@@ -243,7 +244,7 @@ def launcher_beyond_allocation(job: Job) -> Iterator[Finding]:
 
 @rule(id="msrun-launcher-arguments", severity=Severity.ERROR, noticed=True)
 def msrun_launcher_arguments(job: Job) -> Iterator[Finding]:
-    """msrun_launcher.sh gets a number of arguments that it does not accept.
+    """msrun_launcher.sh is called with the wrong number of arguments.
 
     ## What it does
     Counts the arguments of MindFormers' `scripts/msrun_launcher.sh`. It accepts 1, 2, 6 or 9 arguments; the first is
@@ -265,14 +266,14 @@ def msrun_launcher_arguments(job: Job) -> Iterator[Finding]:
 
 @rule(id="msrun-launcher-single-worker", severity=Severity.ERROR, noticed=True)
 def msrun_launcher_single_worker(job: Job) -> Iterator[Finding]:
-    """msrun_launcher.sh is started with one worker, so it does nothing.
+    """msrun_launcher.sh does nothing because it is started with one worker.
 
     ## What it does
-    Finds `msrun_launcher.sh` with a worker number of 1.
+    Finds `msrun_launcher.sh` with a worker count of 1.
 
     ## Why is this bad?
-    The launcher prints a hint to run the script directly and exits with code 0: the job ends at once and looks as if it
-    had succeeded.
+    The launcher prints a hint to run the script directly and exits with code 0, so the job ends at once and appears to
+    have succeeded.
 
     ## Example
         bash scripts/msrun_launcher.sh "run_mindformer.py --config run.yaml" 1
@@ -287,7 +288,7 @@ def msrun_launcher_single_worker(job: Job) -> Iterator[Finding]:
 
 @rule(id="rank-table", severity=Severity.ERROR, reads=(OF_FILES,))
 def rank_table(job: Job) -> Iterator[Finding | Unverified]:
-    """The rank table contradicts itself.
+    """The rank table is inconsistent.
 
     ## What it does
     Reads the file that RANK_TABLE_FILE names, if it exists, and checks that `server_count` equals the number of listed
@@ -295,7 +296,7 @@ def rank_table(job: Job) -> Iterator[Finding | Unverified]:
 
     ## Why is this bad?
     HCCL builds its communicators from this table. If it is inconsistent, processes wait for ranks that no device has,
-    and the job hangs or fails at start-up, after it has waited in the queue.
+    and the job hangs or fails at startup, after it has waited in the queue.
 
     ## Example
         {"server_count": "2", "server_list": [{"server_id": "10.0.0.1", "device": [{"device_id": "0", "rank_id": "0"}]}]}
@@ -305,7 +306,7 @@ def rank_table(job: Job) -> Iterator[Finding | Unverified]:
         {"server_count": "1", "server_list": [{"server_id": "10.0.0.1", "device": [{"device_id": "0", "rank_id": "0"}]}]}
 
     ## Fix safety
-    No fix: the table is generated by a tool; generate it again.
+    No fix: the table is generated by a tool, so generate it again.
 
     ## References
     Ascend HCCL, rank table configuration resource file, version 1.0

@@ -1,4 +1,4 @@
-"""The memory estimate, and the sizes of published models."""
+"""Checks that use the memory estimate and the sizes of published models."""
 
 from collections.abc import Iterable, Iterator
 
@@ -15,14 +15,14 @@ ENGINE = "rollout engine"
 
 @rule(id="predicted-oom", severity=Severity.ERROR, sometimes=(Severity.WARNING,), kind=Kind.MEMORY)
 def predicted_oom(job: Job) -> Iterator[Finding | Unverified]:
-    """The run will not, or may not, fit in device memory.
+    """The run does not fit, or may not fit, in device memory.
 
     ## What it does
     Estimates the memory of every pipeline stage at the second step, when optimizer states exist: weights, gradients,
     optimizer states, activations of the micro-batches in flight, loss buffers, and the runtime's own overhead. The
     finding is an error if even the lower bound exceeds the device memory. It is a warning if only the likely
-    requirement does, or if the lower bound relies on the published size of a model. Unknown values are counted as
-    ranges; if the range is wider than a factor of two, its upper end does not cause a warning.
+    requirement exceeds the device memory, or if the lower bound relies on the published size of a model. Unknown values
+    are counted as ranges; if the range is wider than a factor of two, its upper end does not cause a warning.
 
     ## Why is this bad?
     The job runs out of memory at the first or second step, or hours later at the first long sample, on every device
@@ -34,7 +34,7 @@ def predicted_oom(job: Job) -> Iterator[Finding | Unverified]:
         --num-layers 32 --hidden-size 4096 --num-attention-heads 32 --bf16
 
     Instead, use more sharding (`--use-distributed-optimizer`, tensor or pipeline parallel), recomputation, or a smaller
-    micro batch; `preflight layouts` finds layouts that fit.
+    micro-batch; `preflight layouts` finds layouts that fit.
 
     ## Fix safety
     No automatic fix; `preflight layouts` suggests other layouts.
@@ -122,19 +122,24 @@ SAME_SLIP = (
 
 @rule(id="differs-from-published", severity=Severity.WARNING, after=SAME_SLIP)
 def differs_from_published(job: Job) -> Iterator[Finding | Unverified]:
-    """One size or trait of the network differs from the published model that the run names.
+    """One property of the network differs from the published model that the run names.
 
     ## What it does
-    Compares the sizes of the network with those of the model that the tokenizer's or the checkpoint's path names
-    (`model_from_hf/llama-3-8b-hf`), or else the name of the file (`pretrain_qwen3_8b.sh`) or of the log that the launch
-    is piped into (`| tee logs/qwen3_8b.log`), and reports a size if it is the only one that differs from the published values: hidden size, heads, key-value heads, intermediate size,
-    experts, experts per token. If all of these and the number of layers agree, it also compares the head
-    width, the weights of the output layer (shared with the embedding, or separate), the norm of queries and keys, the
-    gate of the MLP, and biases, unless the run states another base of the rotary positions, too: it is a different
-    network that only uses the tokenizer. If these agree as well, it checks whether the base of the rotary positions is less than
-    the published one. A number of layers is only compared if it is at least three quarters of the published one,
-    because tests and trials shorten models. A mixture-of-experts network is not compared with a dense model, because it
-    may only use its tokenizer.
+    Compares the sizes of the network with those of a published model. The model is the one that the path of the
+    tokenizer or the checkpoint names (`model_from_hf/llama-3-8b-hf`), or else the name of the file
+    (`pretrain_qwen3_8b.sh`) or of the log that the launch is piped into (`| tee logs/qwen3_8b.log`). The rule reports
+    the hidden size, heads, key-value heads, intermediate size, experts or experts per token if only one of them differs
+    from the published values.
+
+    If all of these and the number of layers agree, the rule also compares the head width, the weights of the output
+    layer (shared with the embedding, or separate), the norm of queries and keys, the MLP gate, and biases. It does not
+    compare them if the run also states a different rotary base, because the run is then a different network that only
+    uses the tokenizer. If these properties agree as well, the rule checks whether the rotary base is less than the
+    published one.
+
+    The number of layers is only compared if it is at least three quarters of the published one, because tests and
+    trials shorten models. A mixture-of-experts network is not compared with a dense model, because it may only use its
+    tokenizer.
 
     ## Why is this bad?
     Weights of the published model do not load into a different shape, or silently fill only part of it. A run from
@@ -235,7 +240,7 @@ SHORTENED = 0.75
 
 
 def _layers(job: Job, model: Published) -> Iterator[Finding]:
-    """A number of layers that is almost the published one."""
+    """A layer count that is close to the published one."""
     value, wanted = job.plan.model.layers, model.sizes["layers"]
     if not value.known or not isinstance(value.raw, int) or not wanted * SHORTENED <= value.raw < wanted:
         return

@@ -1,4 +1,4 @@
-"""Options that are repeated, assumed, or not yet filled in."""
+"""Checks for options that are repeated, assumed, or not filled in."""
 
 from collections.abc import Iterator, Sequence
 
@@ -43,12 +43,12 @@ def repeated_flag(job: Job) -> Iterator[Finding]:
     """The same option is given twice with different values.
 
     ## What it does
-    Finds an option that appears twice in one launch with different values. Options that are unknown to every described
-    parser, and options of a fork's own parser with an unknown action, are not reported, because they may collect
-    their values.
+    Finds an option that appears twice in one launch with different values. Options that are unknown to every parser
+    that preflight knows, and options of a fork's own parser with an unknown action, are not reported, because they may
+    collect their values.
 
     ## Why is this bad?
-    The last value wins. Changing the first one has no effect.
+    The last value wins. Changing the first value has no effect.
 
     ## Example
         torchrun pretrain_gpt.py --log-interval 1000 --lr 1e-4 --log-interval 1
@@ -107,9 +107,9 @@ def assumed_arguments(job: Job) -> Iterator[Finding]:
     of a launch, because the caller may add options there.
 
     ## Why is this bad?
-    It is not bad. The launch is checked as if nothing were added. A contradiction between two options in the script is
-    an error as usual. A finding that depends on the absence of an option is only a warning, because the caller may add
-    the option, and a missing option is a note.
+    This is not an error. The launch is checked as if the caller added nothing. A contradiction between two options in
+    the script is an error as usual. A finding that depends on the absence of an option is only a warning, because the
+    caller may add the option, and a missing option is a note.
 
     ## Example
         torchrun pretrain_gpt.py --num-layers 32 --hidden-size 4096 --num-attention-heads 32 "$@"

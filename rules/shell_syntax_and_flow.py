@@ -1,4 +1,4 @@
-"""Lines of shell scripts that bash reads differently than intended, or never reaches."""
+"""Checks for lines of shell scripts that bash reads differently than intended, or never reaches."""
 
 from collections.abc import Iterator
 
@@ -42,7 +42,7 @@ def shell_syntax(job: Job) -> Iterator[Finding]:
 
 @rule(id="bad-substitution", severity=Severity.WARNING, noticed=True)
 def bad_substitution(job: Job) -> Iterator[Finding]:
-    """A shell script contains an interpolation that only works in YAML files.
+    """A shell script contains an interpolation that works only in YAML files.
 
     ## What it does
     Finds interpolations such as `${oc.env:NAME}` outside single quotes in a script.
@@ -113,7 +113,7 @@ def blanks_at_equals(job: Job) -> Iterator[Finding]:
         torchrun --nnodes $NNODES --nproc-per-node 8 pretrain_gpt.py --num-layers 24
 
     ## Fix safety
-    Unsafe: the variable gets a value again.
+    Unsafe: the variable then has a value, which changes the launch.
 
     ## References
     GNU Bash Reference Manual, section 3.4, Shell Parameters
@@ -123,7 +123,7 @@ def blanks_at_equals(job: Job) -> Iterator[Finding]:
 
 @rule(id="carriage-return", severity=Severity.ERROR, noticed=True)
 def carriage_return(job: Job) -> Iterator[Finding]:
-    """The lines of a script end in CRLF.
+    """The lines of a script have CRLF line endings.
 
     ## What it does
     Finds carriage returns at the ends of lines, if they change the executed commands. They have no effect in a comment,
@@ -151,7 +151,7 @@ def carriage_return(job: Job) -> Iterator[Finding]:
 
 @rule(id="lost-continuation", severity=Severity.ERROR, sometimes=(Severity.WARNING,), kind=Kind.CUT, noticed=True)
 def lost_continuation(job: Job) -> Iterator[Finding]:
-    """The lines after a launch were meant to continue it.
+    """A launch command ends before lines that were meant to continue it.
 
     ## What it does
     Finds a line that cannot be a command and that follows a launch without a trailing backslash: the line begins with
@@ -228,16 +228,16 @@ def misspelt_in_test(job: Job) -> Iterator[Finding]:
 
 @rule(id="misread-test", severity=Severity.WARNING, noticed=True)
 def misread_test(job: Job) -> Iterator[Finding]:
-    """A test in a script does not compare what it names, because a blank is missing or a sign is a redirection.
+    """A test in a script does not make the intended comparison, because of a missing blank or a redirection.
 
     ## What it does
     Finds `["$X" = y ]` and `[ "$X" = y]`, which never hold; `[ "$X"="y" ]`, which always holds; and `[ $N > 1 ]`, in
-    which `>` writes to a file. Scripts that start no training are not checked.
+    which `>` writes to a file. Scripts that do not start a training run are not checked.
 
     ## Why is this bad?
-    `[` is a command and needs a blank after it, and a last word `]`: otherwise bash prints an error, continues, and
-    never takes the branch. A comparison without blanks around its sign is a single word, which is never empty. The
-    options in the branch are always passed, or never, whatever the value is.
+    `[` is a command that needs a blank after it and `]` as its last word. Otherwise, bash prints an error, continues,
+    and never takes the branch. A comparison without blanks around its sign is a single word, which is never empty. The
+    options in the branch are therefore always or never passed, regardless of the value.
 
     ## Example
         if ["$USE_SP" = true ]; then ARGS+=(--sequence-parallel); fi
@@ -249,7 +249,7 @@ def misread_test(job: Job) -> Iterator[Finding]:
         torchrun pretrain_gpt.py "${ARGS[@]}"
 
     ## Fix safety
-    Unsafe: other options may be passed than before.
+    Unsafe: the fix may change which options are passed.
 
     ## References
     GNU Bash Reference Manual, sections 4.1, Bourne Shell Builtins, 6.4, Bash Conditional Expressions, and 3.6,
@@ -260,7 +260,7 @@ def misread_test(job: Job) -> Iterator[Finding]:
 
 @rule(id="removed-before-load", severity=Severity.WARNING, noticed=True)
 def removed_before_load(job: Job) -> Iterator[Finding]:
-    """The script removes the checkpoint that the run is to load.
+    """The script removes the checkpoint that the run is set to load.
 
     ## What it does
     Finds an unconditional `rm -r` before the launch that removes the folder given by `--load` or one of its parent
@@ -315,7 +315,7 @@ def script_ends_before_launch(job: Job) -> Iterator[Finding]:
         torchrun pretrain_gpt.py --num-layers $LAYERS
 
     ## Fix safety
-    Unsafe: the script starts the launch, which it did not reach before.
+    Unsafe: the script then starts the launch, which it did not reach before.
 
     ## References
     GNU Bash Reference Manual, sections 3.2.5.2, Conditional Constructs, and 3.6.6, Here Documents
@@ -325,7 +325,7 @@ def script_ends_before_launch(job: Job) -> Iterator[Finding]:
 
 @rule(id="arithmetic-refused", severity=Severity.ERROR, noticed=True)
 def arithmetic_refused(job: Job) -> Iterator[Finding]:
-    """A script computes with a value that bash does not read as an integer.
+    """A script uses a value in arithmetic that bash does not read as an integer.
 
     ## What it does
     Finds `$(( … ))` with a variable that the script sets once, to a value such as `100B`, `1e9` or `0.5`.

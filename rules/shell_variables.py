@@ -1,4 +1,4 @@
-"""Shell variables that are unset, unused, or misspelt."""
+"""Checks for shell variables that are unset, unused, or misspelt."""
 
 import math
 from collections.abc import Iterator
@@ -46,9 +46,10 @@ def undefined_option_variable(job: Job) -> Iterator[Finding]:
     that name.
 
     ## Why is this bad?
-    bash expands the variable to nothing. The run starts without the intended options, and no message reports it: a
-    warning. It is an error if the script defines a similar name that it never uses, the missing group is the only
-    option of torchrun, and the layout needs several devices: torchrun then starts one process.
+    bash expands the variable to nothing, so the run starts without the intended options and without a message. The
+    finding is usually a warning. It is an error if the script defines a similar name that it never uses, the missing
+    group is the only option of torchrun, and the layout needs several devices, because torchrun then starts only one
+    process.
 
     ## Example
         MOE_ARG="--num-experts 8"
@@ -150,7 +151,7 @@ def unused_size_variable(job: Job) -> Iterator[Finding]:
 
     ## What it does
     Finds, for example, `PP_SIZE=4` in a script that never reads `PP_SIZE`, if the run has a different number of stages.
-    A size that the run has anyway is not reported.
+    A size that the run already has is not reported.
 
     ## Why is this bad?
     The run starts with a different layout or batch than the script suggests.
@@ -219,7 +220,7 @@ def misspelt_variable(job: Job) -> Iterator[Finding]:
         torchrun pretrain_gpt.py --train-iters ${TRAIN_ITERS} --lr 1e-4
 
     ## Fix safety
-    Unsafe: the option gets a value again.
+    Unsafe: the option then has a value, which changes the run.
 
     ## References
     GNU Bash Reference Manual, section 3.5.3, Shell Parameter Expansion
@@ -285,7 +286,7 @@ def array_first_word(job: Job) -> Iterator[Finding]:
 
 @rule(id="value-splits", severity=Severity.WARNING, noticed=True)
 def value_splits(job: Job) -> Iterator[Finding]:
-    """A path with a blank in it is split into several words.
+    """A path that contains a blank is split into several words.
 
     ## What it does
     Finds a path with a blank that is assigned in quotes but expanded without quotes.

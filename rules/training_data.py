@@ -1,4 +1,4 @@
-"""Training data files: whether they exist, are complete, and are long enough."""
+"""Checks that training data files exist, are complete, and contain enough data."""
 
 from collections.abc import Iterator
 
@@ -57,7 +57,7 @@ def data_index_broken(job: Job) -> Iterator[Finding]:
     """The loader cannot read the index of a data set.
 
     ## What it does
-    With `--site`, checks what the loader asserts about `PREFIX.idx`: the header, the version, the number of the token
+    With `--site`, checks what the loader asserts about `PREFIX.idx`: the header, the version, the code of the token
     type, the file size, and that the last document ends with the last sequence.
 
     ## Why is this bad?
@@ -89,7 +89,7 @@ MISSING = {
 
 @rule(id="data-missing", severity=Severity.ERROR, reads=("(site)",))
 def data_missing(job: Job) -> Iterator[Finding | Unverified]:
-    """The data that a run names does not exist at that path.
+    """The training data does not exist at the given path.
 
     ## What it does
     With `--site`, looks for `PREFIX.idx` and `PREFIX.bin` of each data set that the run names, and for the files that
@@ -126,7 +126,7 @@ ROWS = 65_536 + 4_096
 
 @rule(id="data-of-other-vocabulary", severity=Severity.WARNING, reads=("(site)",))
 def data_of_other_vocabulary(job: Job) -> Iterator[Finding | Unverified]:
-    """The tokens of a data set are stored in a type that does not fit the run's vocabulary.
+    """The token type of a data set does not match the vocabulary of the run.
 
     ## What it does
     With `--site`, compares the token type in `PREFIX.idx` with the size of the vocabulary: 16 bits hold 65,536 ids, and
@@ -138,7 +138,7 @@ def data_of_other_vocabulary(job: Job) -> Iterator[Finding | Unverified]:
     that mean something else.
 
     ## Example
-    With data of 16 bits per token, under `--site`:
+    With 16-bit tokens in the data, under `--site`:
 
         --vocab-size 128256 --data-path /data/llama2_text_document
 
@@ -178,15 +178,15 @@ FEW = 2
 
 @rule(id="data-repeated", severity=Severity.NOTE, reads=("(site)",))
 def data_repeated(job: Job) -> Iterator[Finding]:
-    """A run passes over its training data more than once.
+    """The run passes over its training data more than once.
 
     ## What it does
     With `--site`, reports how often the run passes over each of its data sets. The number is computed as the loader
     computes it: samples times sequence length, plus one token, divided by the tokens of the training split.
 
     ## Why is this bad?
-    It may not be bad: small data sets are often repeated on purpose. A large number of passes often means that a data
-    set is smaller than expected, for example after an incomplete copy.
+    Repetition can be intended, because small data sets are often repeated on purpose. A large number of passes often
+    means that a data set is smaller than expected, for example after an incomplete copy.
 
     ## Example
     With 50,000 tokens in the data set, under `--site`:
@@ -212,7 +212,7 @@ def data_repeated(job: Job) -> Iterator[Finding]:
 
 @rule(id="data-runs-out", severity=Severity.ERROR, reads=("(site)",))
 def data_runs_out(job: Job) -> Iterator[Finding | Unverified]:
-    """The data ends before the run does.
+    """The run needs more data than the data sets contain.
 
     ## What it does
     With `--site`, adds up the samples of data sets that are given without weights. The loader makes a single pass over
@@ -226,7 +226,7 @@ def data_runs_out(job: Job) -> Iterator[Finding | Unverified]:
 
         --train-iters 100 --global-batch-size 64 --data-path /data/a /data/b /data/c
 
-    Instead, give weights, so that the data is repeated:
+    Instead, give weights so that the loader repeats the data:
 
         --train-iters 100 --global-batch-size 64 --data-path 1 /data/a 1 /data/b 1 /data/c
 
@@ -266,16 +266,16 @@ REFUSED = "the {split} split of {name} has no samples ({sequences:,} sequences i
 
 @rule(id="data-split-empty", severity=Severity.ERROR, reads=("(site)",))
 def data_split_empty(job: Job) -> Iterator[Finding]:
-    """A split of a data set has no tokens, and the run never starts.
+    """A split of a data set has no tokens, so the run never starts.
 
     ## What it does
     With `--site`, counts the tokens of each split that the run builds. The shares given by `--split` are rounded to
     whole sequences: one percent of a data set with 40 sequences rounds to zero.
 
     ## Why is this bad?
-    The loader adds passes over the split until it has enough tokens. For a split without tokens this never ends: all
-    processes wait until the job reaches its time limit. Data sets without weights are weighted by their number of
-    samples, and a data set without samples is refused.
+    The loader adds passes over the split until it has enough tokens. For a split without tokens, this loop never ends,
+    so all processes wait until the job reaches its time limit. Data sets without weights are weighted by their number
+    of samples, and a data set without samples is refused.
 
     ## Example
     With 40 sequences in the data set, under `--site`:

@@ -1,4 +1,4 @@
-"""Scripts, pipes and configs that are not read to the end."""
+"""Checks for scripts, pipes and configs that are not read completely, and for restarts that do not resume."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from preflight.source.finding import Kind
 
 @rule(id="script-ends-early", severity=Severity.ERROR, noticed=True)
 def script_ends_early(job: Job) -> Iterator[Finding]:
-    """bash ends the script at a malformed condition, with the exit code for success.
+    """bash ends the script at a malformed condition, but exits with code 0.
 
     ## What it does
     Finds a `[[ ]]` that bash cannot parse, and a `for ((` or `((` without its `))`.
@@ -36,7 +36,7 @@ def script_ends_early(job: Job) -> Iterator[Finding]:
 
 @rule(id="script-not-followed", severity=Severity.NOTE, noticed=True)
 def script_not_followed(job: Job) -> Iterator[Finding]:
-    """A script is too involved to be followed to its end.
+    """A script is too complex for preflight to follow to its end.
 
     ## What it does
     Reports where preflight stopped following a script: at an enormous file, at text that grows without bound, or in a
@@ -58,7 +58,7 @@ def script_not_followed(job: Job) -> Iterator[Finding]:
 
 @rule(id="unread-pipe", severity=Severity.WARNING, noticed=True)
 def unread_pipe(job: Job) -> Iterator[Finding]:
-    """A pipe leads into a command that reads no input.
+    """A pipe leads into a command that does not read its input.
 
     ## What it does
     Finds pipes into commands such as `hostname`, `echo` and `date`.
@@ -82,7 +82,7 @@ def unread_pipe(job: Job) -> Iterator[Finding]:
 
 @rule(id="composition-refused", severity=Severity.ERROR, sometimes=(Severity.WARNING,), kind=Kind.OPTIONS, noticed=True)
 def composition_refused(job: Job) -> Iterator[Finding]:
-    """The program cannot compose its config from these arguments.
+    """The program cannot compose its config from the given arguments.
 
     ## What it does
     Composes the config of a program that starts Megatron in the same way as the program, and reports what the program
@@ -112,16 +112,16 @@ def composition_refused(job: Job) -> Iterator[Finding]:
 
 @rule(id="own-check", severity=Severity.ERROR, reads=(JUDGED,))
 def own_check(job: Job) -> Iterator[Finding | Unverified]:
-    """The program itself refuses these arguments.
+    """The program itself refuses the given arguments.
 
     ## What it does
     Reads the source of the program that the run starts, if it is available: its parser, its argument validation, and
     its configuration classes. The program is neither imported nor run. A certain refusal is reported in the program's
-    own words, at the option that causes it, unless another rule covers the same check with a better message. A refusal
-    that depends on the machine is listed as not verified, together with the value that would decide it.
+    own words, at the option that causes the refusal, unless another rule covers the same check with a better message. A
+    refusal that depends on the machine is listed as not verified, together with the value that would decide it.
 
     ## Why is this bad?
-    The run fails at start-up, after the job has waited in the queue.
+    The run fails at startup, after the job has waited in the queue.
 
     ## Example
         # the checkout next to this script has, in validate_args: assert args.own_size % 2 == 0, "own size must be even"
@@ -147,7 +147,7 @@ def tracker_misspelt(job: Job) -> Iterator[Finding]:
     Finds names such as `latest_checkpoint_iteration.txt`, which differ from `latest_checkpointed_iteration.txt`.
 
     ## Why is this bad?
-    The test never holds: a job that is started again does not find its checkpoint and trains from the beginning.
+    The test never succeeds, so a restarted job does not find its checkpoint and trains from the beginning.
 
     ## Example
         if [[ -f $SAVE/latest_checkpoint_iteration.txt ]]; then LOAD="--load $SAVE"; fi
@@ -167,7 +167,7 @@ def tracker_misspelt(job: Job) -> Iterator[Finding]:
 
 @rule(id="list-begun-again", severity=Severity.WARNING, noticed=True)
 def list_begun_again(job: Job) -> Iterator[Finding]:
-    """A variable that collects a list is assigned again, and the collected items are lost.
+    """A variable that collects a list is assigned again, which discards the earlier entries.
 
     ## What it does
     Finds an assignment directly below one that adds to the same variable, if it does not contain the variable itself.
@@ -194,15 +194,15 @@ def list_begun_again(job: Job) -> Iterator[Finding]:
 
 @rule(id="resumed-without-state", severity=Severity.WARNING, noticed=True)
 def resumed_without_state(job: Job) -> Iterator[Finding]:
-    """A script that has found its own checkpoint resumes without the state of the run.
+    """A script finds its own checkpoint, but resumes without the optimizer state or the iteration.
 
     ## What it does
-    Finds `--finetune` or `--no-load-optim` next to `--load` in the branch of a test that has found
+    Finds `--finetune` or `--no-load-optim` together with `--load` in the branch of a test that has found
     `latest_checkpointed_iteration.txt` in the same folder.
 
     ## Why is this bad?
-    With `--finetune` each restart begins at iteration 0 with a new optimizer; with `--no-load-optim` the averages of
-    Adam start at zero again. The options belong to the branch that starts from other weights.
+    With `--finetune`, each restart begins at iteration 0 with a new optimizer. With `--no-load-optim`, Adam's averages
+    start at zero again. The options belong to the branch that starts from other weights.
 
     ## Example
         if [[ -f $SAVE/latest_checkpointed_iteration.txt ]]; then

@@ -1,4 +1,4 @@
-"""Keys that nothing reads, and values that YAML reads as a different type."""
+"""Checks for keys that nothing reads, and for values that YAML reads as a different type."""
 
 import re
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ _A_LINE = lazy_pattern(rf"^{_NUMBER.pattern}$", re.MULTILINE)
     beside=("wrong-type", "pynative-wrong-type", "pynative-network-numbers", "class-argument-refused"),
 )
 def float_as_string(job: Job) -> Iterator[Finding]:
-    """A number in scientific notation is read as text.
+    """YAML reads a number in scientific notation as text.
 
     ## What it does
     Finds plain YAML scalars such as `1e-5` that look like numbers but lack the decimal point or the exponent sign that
@@ -92,7 +92,7 @@ _NAMES = ("use_", "enable_", "is_", "do_")
     reads=(OF_YAML,),
 )
 def misspelt_boolean(job: Job) -> Iterator[Finding]:
-    """A setting has a string instead of True or False, and the string counts as true.
+    """A setting has a string instead of True or False, and Python treats the string as true.
 
     ## What it does
     Finds plain YAML scalars that are nearly `True` or `False` (`Flase`, `Ture`, `Fasle`), and quoted `"True"` or
@@ -185,7 +185,7 @@ _MANY = "{where} has keys that this model does not read: {names} and {more} more
     frameworks=("mindformers",),
 )
 def unknown_key(job: Job) -> Iterator[Finding]:
-    """The framework does not know a key in this section.
+    """The framework does not know a key of this section.
 
     ## What it does
     Compares the keys of a graph-mode MindFormers config with those of its release. It covers the strict sections (since
@@ -193,8 +193,8 @@ def unknown_key(job: Job) -> Iterator[Finding]:
     1.5 the sections that are passed to a class), `trainer`, the sections that are passed to MindSpore (`parallel`,
     `context`), and `model_config`. In the datasets and at the top level, it reports a key only if a known key is very
     similar. In a checkout of MindFormers, the keys of `model_config` are the arguments of the class in that checkout.
-    For a release that is not described, the finding is an error only if the key is misspelt and the described releases
-    before and after refuse it.
+    For a release that preflight does not know, the finding is an error only if the key is misspelt and the known
+    releases before and after refuse the key.
 
     ## Why is this bad?
     In a strict section, the file is refused when it is loaded. Elsewhere the key is silently ignored, and the run
@@ -282,7 +282,7 @@ def _finding(stray: Stray, *, fixable: bool) -> Finding:
 
 @rule(id="duplicate-key", severity=Severity.WARNING, sometimes=(Severity.NOTE,), noticed=True)
 def duplicate_key(job: Job) -> Iterator[Finding]:
-    """A key appears twice in one mapping; only the last counts.
+    """A key appears twice in one mapping, and only the last value is used.
 
     ## What it does
     Reports keys that appear twice in the same mapping. The finding is a note if the values are equal, and a warning if
@@ -302,7 +302,7 @@ def duplicate_key(job: Job) -> Iterator[Finding]:
 
     ## Fix safety
     Safe: the fix removes the first key, which never had an effect, so the run stays the same. Check which of the two
-    was intended.
+    values was intended.
 
     ## References
     PyYAML, SafeConstructor.construct_mapping; YAML 1.1, section 3.2.1.3 requires unique keys
@@ -329,7 +329,7 @@ def unread_key(job: Job) -> Iterator[Finding]:
     continues or if another release has the key.
 
     ## Why is this bad?
-    The run trains without the setting, or fails at start-up after the job has waited in the queue.
+    The run trains without the setting, or fails at startup after the job has waited in the queue.
 
     ## Example
         ray job submit -- python3 train.py --rollout-batch-size 32 --max-token-per-gpu 8192

@@ -1,4 +1,4 @@
-"""preflight baseline: records the present findings in a file, so that later checks report only new ones."""
+"""preflight baseline: records the current findings in a file, so that later checks report only new ones."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from preflight.cli.output import read_for, refuse_unread
 from preflight.report.terminal_rendering import counted
 from preflight.source.writing import refuse_report
 
-To = Annotated[str, typer.Option("--output-file", "-o", metavar="FILE", help="The baseline file.")]
+To = Annotated[str, typer.Option("--output-file", "-o", metavar="FILE", help="The baseline file to write.")]
 
 
 @takes(Inputs, JobFacts, Rules)
 def baseline(inputs: Inputs, facts: JobFacts, rules: Rules, command: Started = None, output_file: To = FILE) -> int:
     """Record the current findings, so that `preflight check --baseline FILE` reports only new ones.
 
-    Findings are named by rule and key path: they are still recognised when lines move.
+    Findings are identified by rule and key path, so they are still recognized when lines move.
     """
     checker = checker_setup.checker(facts, rules, lenient=True)
     report = merge(checker_setup.reports(checker, inputs, command))

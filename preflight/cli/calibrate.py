@@ -25,10 +25,12 @@ if TYPE_CHECKING:
     from preflight.job import Job
     from preflight.logs.calibration import Run
 
-Logs = Annotated[list[str] | None, option(metavar="[LOG|-]...", help="Logs of completed runs, one log per run.")]
-RUN = "The config of the run, or one per log, in the same order."
+Logs = Annotated[list[str] | None, option(metavar="[LOG|-]...", help="Logs of completed runs, one per run.")]
+RUN = "The config of the run; with several runs, one per log in the same order, or one for all."
 Configs = Annotated[list[str] | None, option("--run", metavar="CONFIG", help=RUN)]
-Write = Annotated[bool, typer.Option("--write", help="Write preflight.toml here, if there is none.")]
+Write = Annotated[
+    bool, typer.Option("--write", help="Write the settings to preflight.toml here, unless it already exists.")
+]
 
 
 @takes(JobFacts, Rules, Printed)
@@ -40,10 +42,10 @@ def calibrate(
     run: Configs = None,
     write: Write = False,
 ) -> int:
-    """Compare the estimates with runs that trained, and print settings for this cluster.
+    """Compare the estimates with completed runs, and print settings for this cluster.
 
-    Reads the iteration lines of Megatron, MindSpeed and MindFormers: seconds of a step, memory at the peak. Every
-    estimate is then corrected by them, by device and kind of model.
+    Reads step times and peak memory from the iteration lines of Megatron, MindSpeed and MindFormers logs. The printed
+    settings correct later estimates, for each device and kind of model.
     """
     from preflight.logs.calibration import factors, settings_of
     from preflight.report.calibration import calibration_dict, calibration_text

@@ -57,23 +57,28 @@ def _stamp(path: Path) -> tuple[int, int] | None:
     return status.st_mtime_ns, status.st_size
 
 
-LEVEL = option("--fail-on", metavar="|".join(LEVELS), help="Lowest severity that fails the check.", completion="levels")
-JOBS = "Number of worker processes (0: automatic)."
+LEVEL = option(
+    "--fail-on",
+    metavar="|".join(LEVELS),
+    help="Lowest severity at which a finding fails the check.",
+    completion="levels",
+)
+JOBS = "Number of worker processes (0 means automatic)."
 
 
 class Mode(NamedTuple):
     """The options that `check` alone has."""
 
     fail_on: Annotated[str | None, LEVEL] = None
-    exit_zero: Annotated[bool, option("--exit-zero", help="Exit with 0 even with findings.")] = False
-    show_files: Annotated[bool, option("--show-files", help="Print the files that are checked, and exit.")] = False
+    exit_zero: Annotated[bool, option("--exit-zero", help="Exit with 0 even if there are findings.")] = False
+    show_files: Annotated[bool, option("--show-files", help="Print the names of the files to check, and exit.")] = False
     show_settings: Annotated[bool, option("--show-settings", help="Print the settings in effect, and exit.")] = False
     statistics: Annotated[bool, option("--statistics", help="Count findings by rule instead of listing them.")] = False
-    watch: Annotated[bool, option("--watch", "-w", help="Re-check when a file changes.")] = False
+    watch: Annotated[bool, option("--watch", "-w", help="Check again whenever a file changes.")] = False
     suggest: Annotated[bool, option("--suggest", help="Search for layouts that resolve the findings (slower).")] = False
     no_cache: Annotated[bool, option("--no-cache", help="Do not use the cache.")] = False
-    fix: Annotated[bool, option("--fix", help="Apply proven fixes, and report the remaining findings.")] = False
-    unsafe: Annotated[bool, option("--unsafe", help="With --fix: also apply fixes that may change training.")] = False
+    fix: Annotated[bool, option("--fix", help="Apply safe fixes, and report the remaining findings.")] = False
+    unsafe: Annotated[bool, option("--unsafe", help="With --fix, also apply fixes that may change training.")] = False
     diff: Annotated[bool, option("--diff", help="Print the changes that --fix would make, and write nothing.")] = False
     jobs: Annotated[int, option("--jobs", "-j", metavar="N", min=0, help=JOBS)] = 0
 
@@ -89,10 +94,10 @@ def check(
     mode: Mode,
     command: Started = None,
 ) -> int:
-    """Check configs and launch scripts, or the command after --.
+    """Check configs and launch scripts, or the command after `--`.
 
-    Exit codes: 0 nothing at or above --fail-on, 1 findings, 2 wrong usage or unreadable input,
-    3 preflight itself failed.
+    Exit codes: 0 if no finding is at or above --fail-on, 1 if there is such a finding, 2 for wrong usage or unreadable
+    input, 3 if preflight itself fails.
     """
     _verify(mode)
     if mode.diff:

@@ -12,7 +12,7 @@ from preflight.cli.output import deliver, read_for, refuse_unread
 from preflight.source.source_file import InputError
 
 FORMATS = ("text", "markdown", "json")
-HELP = "Two files, two folders, or a git range (HEAD~1.., main...HEAD), followed by files or folders to compare."
+HELP = "Two files or folders, or a git range (HEAD~1.., main...HEAD) and optionally the paths to compare."
 Sides = Annotated[list[str] | None, option(metavar="A B|REV..[REV] [PATHS]...", help=HELP)]
 
 
@@ -20,10 +20,11 @@ Sides = Annotated[list[str] | None, option(metavar="A B|REV..[REV] [PATHS]...", 
 def diff(facts: JobFacts, rules: Rules, out: Printed, sides: Sides = None) -> int:
     """Print the effect of a config change on the runs.
 
-    Layout, batch, tokens per step, parameters and memory before and after, changed arguments, including derived ones,
-    and new and resolved findings. A single revision is compared with the working tree.
+    Prints the layout, batch, tokens per step, parameters and memory before and after the change; the changed
+    arguments, including derived ones; and the new and resolved findings. A single revision is compared with the working
+    tree.
 
-    Exit codes: 0 no new error, 1 new errors, 2 wrong usage.
+    Exit codes: 0 without new errors, 1 with new errors, 2 for wrong usage.
     """
     from preflight.checking.comparison import USAGE, comparisons
     from preflight.report.comparison import comparison_dict, comparison_text, comparisons_markdown

@@ -27,9 +27,9 @@ VARIABLES = (VARIABLE, cache_folder.VARIABLE, "PREFLIGHT_NO_CACHE", "PREFLIGHT_D
 
 
 def doctor() -> int:
-    """Print facts about this installation and folder, as text to paste into a report.
+    """Print facts about this installation and folder, to paste into a bug report.
 
-    Version, Python, extras, settings, plugins, cache and checkout. No config is read, and nothing is sent.
+    Prints the version, Python, extras, settings, plugins, cache and checkout. It reads no config and sends nothing.
     """
     say("".join(f"{plain(name):<10}  {plain(value)}\n" for name, value in _facts()))
     return OK

@@ -29,7 +29,7 @@ from preflight.source.translation import local, spoken
 
 RuleId = Annotated[
     str | None,
-    typer.Argument(metavar="[RULE]", help="The id of a rule, or the end of its id.", autocompletion=completion.rules),
+    typer.Argument(metavar="[RULE]", help="The id of a rule, or the last part of it.", autocompletion=completion.rules),
 ]
 All = Annotated[bool, typer.Option("--all", help="Print the pages of all rules.", show_default=False)]
 TRANSLATED = "rule_pages_zh"
@@ -47,7 +47,7 @@ HEADINGS = {
 def explain(rule: RuleId = None, every: All = False, lang: Lang = None) -> int:
     """Print the page of a rule.
 
-    The page describes what the rule checks and why, with an example, the safety of its fix and the upstream check.
+    The page describes what the rule checks and why, and gives an example, the safety of its fix and the upstream check.
     """
     from preflight.plugins.manager import load
 

@@ -129,12 +129,12 @@ def _line(outcome: Outcome, style: Look, *, would: bool) -> str:
 
 
 Diff = Annotated[bool, option("--diff", help="Print the changes and write nothing.")]
-CHANGES = "Apply fixes that may change the batch, the loss curve or the speed."
+CHANGES = "Also apply fixes that may change the batch, the loss curve or the speed."
 Unsafe = Annotated[bool, option("--unsafe", help=CHANGES)]
-OUTSIDE = "Also change files outside the named paths: link targets, configs that a config names."
+OUTSIDE = "Also change files outside the given paths, such as link targets and configs that a config names."
 Follow = Annotated[bool, option("--follow", help=OUTSIDE)]
 
-CHOOSE = "Ask which fix to apply for each finding, and show what each one changes."
+CHOOSE = "Show what each fix changes, and ask which one to apply for each finding."
 Interactive = Annotated[bool, option("--interactive", "-i", help=CHOOSE)]
 
 
@@ -151,12 +151,14 @@ def fix(
     interactive: Interactive = False,
     command: Started = None,
 ) -> int:
-    """Apply fixes that are proven: to files, or to the script of the command after --.
+    """Apply safe fixes to files, or to the script that the command after `--` runs.
 
-    A fix is written when only the intended settings change, every comment stays, the finding is gone and there is no
-    new error. Only named files, and files in or below their folders, are changed; others need --follow.
+    A fix is written only if it changes nothing but the intended settings, keeps every comment, removes the finding and
+    causes no new error. Only the given files, and files in or below their folders, are changed; for other files, use
+    --follow.
 
-    Exit codes: 0 no finding that fails a check remains, 1 one remains (or --diff shows changes), 2 wrong usage.
+    Exit codes: 0 if no finding that fails a check remains, 1 if one remains (or --diff shows changes), 2 for wrong
+    usage.
     """
     style = output.look(how.color, quiet=how.quiet)
     checker = checker_setup.checker(facts, rules, at=at)

@@ -23,16 +23,21 @@ from preflight.source.source_file import MAX_BYTES, InputError, note_file
 from preflight.source.spelling import did_you_mean
 
 Script = Annotated[
-    str, option("--script", metavar="PATH|-", help="The batch script; - reads stdin.", show_default=True)
+    str, option("--script", metavar="PATH|-", help="The batch script, or - for stdin.", show_default=True)
 ]
-Manifest = Annotated[str | None, option("--manifest", metavar="PATH|-", help="A Kubernetes job instead of a script.")]
-Nodes = Annotated[int | None, option("--nodes", metavar="N", help="Nodes of the allocation.")]
-Devices = Annotated[int | None, option("--devices-per-node", metavar="M", help="Devices on a node.")]
+Manifest = Annotated[
+    str | None,
+    option("--manifest", metavar="PATH|-", help="The manifest of a Kubernetes job, instead of a batch script."),
+]
+Nodes = Annotated[int | None, option("--nodes", metavar="N", help="Number of nodes in the allocation.")]
+Devices = Annotated[int | None, option("--devices-per-node", metavar="M", help="Number of devices per node.")]
 Device = Annotated[
     str | None,
-    option("--device", metavar="NAME", help="The accelerator: memory is also checked.", completion="devices"),
+    option("--device", metavar="NAME", help="The accelerator; if given, memory is also checked.", completion="devices"),
 ]
-AllocationFile = Annotated[str | None, option("--allocation", metavar="FILE", help="The allocation as JSON.")]
+AllocationFile = Annotated[
+    str | None, option("--allocation", metavar="FILE", help="A JSON file that describes the allocation.")
+]
 Component = Annotated[bool, option("--component", help="The script is a component of a heterogeneous job.")]
 Timeout = Annotated[
     float,
@@ -40,26 +45,28 @@ Timeout = Annotated[
         "--timeout",
         metavar="S",
         min=0.01,
-        help="Deadline in seconds; no verdict by then exits with 3.",
+        help="Deadline in seconds; without a verdict by then, the exit code is 3.",
         show_default=True,
     ),
 ]
 Follow = Annotated[
-    bool, option("--follow/--no-follow", help="Open other files that the script names.", show_default=True)
+    bool, option("--follow/--no-follow", help="Also open other files that the script names.", show_default=True)
 ]
-Reason = Annotated[str | None, option("--override", metavar="REASON", help="Let it pass despite errors; recorded.")]
-User = Annotated[str | None, option("--user", metavar="NAME", help="Who submits.")]
+Reason = Annotated[
+    str | None, option("--override", metavar="REASON", help="Let the job pass despite errors; the reason is recorded.")
+]
+User = Annotated[str | None, option("--user", metavar="NAME", help="The user who submits the job.")]
 Final = Annotated[list[str] | None, option("--final", metavar="RULE", help="Rules that cannot be overridden.")]
-ReportOnly = Annotated[bool, option("--report-only", help="Report what would be refused; never refuse.")]
-RefuseUnknown = Annotated[bool, option("--refuse-unknown", help="Refuse submissions without a resolvable run.")]
-Audit = Annotated[str | None, option("--audit", metavar="FILE", help="Append one JSON line per verdict.")]
+ReportOnly = Annotated[bool, option("--report-only", help="Only report what would be refused, and never refuse a job.")]
+RefuseUnknown = Annotated[bool, option("--refuse-unknown", help="Refuse submissions whose run cannot be determined.")]
+Audit = Annotated[str | None, option("--audit", metavar="FILE", help="Append one JSON line per verdict to this file.")]
 Format = Annotated[
     str,
     option(
         "--output-format",
         "-f",
         metavar="json|text",
-        help="json: the verdict on stdout; text: only for people.",
+        help="json: also print the verdict on stdout; text: only print text for people, on stderr.",
         show_default=True,
     ),
 ]
@@ -89,7 +96,8 @@ def gate(
 ) -> int:
     """Give a verdict on a job before it is queued.
 
-    Exit codes: 0 pass, 1 refuse, 2 unreadable input, 3 no verdict. The caller decides what 2 and 3 mean.
+    Exit codes: 0 to pass the job, 1 to refuse it, 2 for unreadable input, 3 without a verdict. The caller decides
+    how to treat 2 and 3.
     """
     if output_format not in ("json", "text"):
         raise InputError(f"--output-format must be json or text, not {output_format!r}")

@@ -7,14 +7,16 @@ from typing import Annotated
 
 import typer
 
-Folder = Annotated[str, typer.Argument(metavar="FOLDER", help="The folder of slurm.conf.")]
-Socket = Annotated[str, typer.Option("--socket", metavar="PATH", help="The resident checker's socket.")]
+Folder = Annotated[str, typer.Argument(metavar="FOLDER", help="The folder that contains slurm.conf.")]
+Socket = Annotated[str, typer.Option("--socket", metavar="PATH", help="The socket of `preflight gate-serve`.")]
 Timeout = Annotated[
     float,
-    typer.Option("--timeout", metavar="S", min=0.01, help="Seconds the controller waits; far below MessageTimeout."),
+    typer.Option(
+        "--timeout", metavar="S", min=0.01, help="Seconds that slurmctld waits; keep far below MessageTimeout."
+    ),
 ]
 Closed = Annotated[bool, typer.Option("--closed", help="Refuse submissions that get no verdict.", show_default=False)]
-Client = Annotated[bool, typer.Option("--client", help="Install cli_filter.lua as well.", show_default=False)]
+Client = Annotated[bool, typer.Option("--client", help="Also install cli_filter.lua.", show_default=False)]
 
 
 def gate_install(
@@ -24,7 +26,7 @@ def gate_install(
     closed: Closed = False,
     client: Client = False,
 ) -> int:
-    """Install the Slurm gate: job_submit.lua next to slurm.conf, and print the lines to add to slurm.conf."""
+    """Install job_submit.lua, the Slurm gate, next to slurm.conf, and print the lines to add to slurm.conf."""
     from preflight.gate.slurm_plugins import install
 
     names = ("job_submit", "cli_filter") if client else ("job_submit",)

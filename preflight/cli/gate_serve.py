@@ -28,25 +28,32 @@ Timeout = Annotated[
         "--timeout",
         metavar="S",
         min=0.01,
-        help="CPU seconds until a check ends without a verdict; doubled on a busy machine.",
+        help="CPU seconds after which a check ends without a verdict; doubled on a busy machine.",
     ),
 ]
 Device = Annotated[
     str | None,
     typer.Option(
-        "--device", metavar="NAME", help="The accelerator: memory is also checked.", autocompletion=completion.devices
+        "--device",
+        metavar="NAME",
+        help="The accelerator; if given, memory is also checked.",
+        autocompletion=completion.devices,
     ),
 ]
 Final = Annotated[
     list[str] | None,
     typer.Option("--final", metavar="RULE", help="Rules that cannot be overridden.", show_default=False),
 ]
-ReportOnly = Annotated[bool, typer.Option("--report-only", help="Never refuse.", show_default=False)]
+ReportOnly = Annotated[
+    bool, typer.Option("--report-only", help="Only report, and never refuse a job.", show_default=False)
+]
 RefuseUnknown = Annotated[
-    bool, typer.Option("--refuse-unknown", help="Refuse submissions without a resolvable run.", show_default=False)
+    bool,
+    typer.Option("--refuse-unknown", help="Refuse submissions whose run cannot be determined.", show_default=False),
 ]
 Audit = Annotated[
-    str | None, typer.Option("--audit", metavar="FILE", help="Append one JSON line per verdict.", show_default=False)
+    str | None,
+    typer.Option("--audit", metavar="FILE", help="Append one JSON line per verdict to this file.", show_default=False),
 ]
 
 ADVICE = 0.25  # slurmctld waits
@@ -66,9 +73,9 @@ def gate_serve(
 ) -> int:
     """Keep a checker ready on a Unix socket, for job_submit.lua.
 
-    Always answers within the timeout: a hanging worker is killed and replaced, and while too many checks end without a
-    verdict, submissions are answered at once. GET on the socket shows the counts. SIGTERM ends it after the pending
-    requests are answered.
+    The server always answers within the timeout. It kills and replaces a worker that hangs, and while too many checks
+    end without a verdict, it answers submissions at once. A GET request returns counts of submissions. On SIGTERM, the
+    server answers the pending requests and then ends.
     """
     from preflight.cli.gate import final_rules
     from preflight.gate.server import Server

@@ -46,7 +46,7 @@ Write = Annotated[bool, typer.Option("--write", help="Write the files that do no
 def init(inputs: Inputs, facts: JobFacts, rules: Rules, write: Write = False) -> int:
     """Inspect a project and propose its settings, a pre-commit entry and a baseline.
 
-    Prints its findings and the proposed files; --write writes those that do not exist yet.
+    Prints facts about the project and the proposed files; --write writes the files that do not exist yet.
     """
     inputs = inputs._replace(paths=inputs.paths or ["."])
     checker = checker_setup.checker(facts, rules, lenient=True)

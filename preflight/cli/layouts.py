@@ -7,19 +7,29 @@ from typing import Annotated
 
 from preflight.cli.options import AtSite, Inputs, JobFacts, Printed, Rules, option, takes
 
-Kept = Annotated[list[str] | None, option("--keep", metavar="NAME=N", help="Keep a size, e.g. tp=4.")]
+Kept = Annotated[list[str] | None, option("--keep", metavar="NAME=N", help="Keep a parallel size, e.g. tp=4.")]
 Fixed = Annotated[list[str] | None, option("--fix", metavar="NAME=N", help="The old name of --keep.", hidden=True)]
-Most = Annotated[list[str] | None, option("--max", metavar="NAME=N", help="Bound a size, e.g. pp=4.")]
-Show = Annotated[int, option("--show", metavar="N", min=1, help="How many layouts to show.", show_default=True)]
-Explain = Annotated[bool, option("--explain", help="Explain why other layouts were rejected.")]
-Apply = Annotated[int, option("--apply", metavar="K", min=0, help="Write the K-th layout into the file.")]
-Every = Annotated[bool, option("--all", help="Also show layouts with the same parallel sizes and other details.")]
-Fp8 = Annotated[bool, option("--fp8", help="Search layouts that compute in FP8; --apply also writes the FP8 options.")]
-Scale = Annotated[
-    str, option("--scale", metavar="N,N,…", help="Show the best layout on these numbers of devices instead.")
+Most = Annotated[
+    list[str] | None, option("--max", metavar="NAME=N", help="Set an upper bound for a parallel size, e.g. pp=4.")
 ]
-Plot = Annotated[str, option("--plot", metavar="FILE", help="With --scale: draw tokens per second; png, svg or pdf.")]
-Run = Annotated[int, option("--run", metavar="N", min=1, help="The run of a script that --apply changes.")]
+Show = Annotated[int, option("--show", metavar="N", min=1, help="Number of layouts to show.", show_default=True)]
+Explain = Annotated[bool, option("--explain", help="Explain why other layouts were rejected.")]
+Apply = Annotated[int, option("--apply", metavar="K", min=0, help="Write the K-th layout to the file.")]
+Every = Annotated[
+    bool, option("--all", help="Also show layouts that have the same parallel sizes but differ in details.")
+]
+Fp8 = Annotated[
+    bool, option("--fp8", help="Search for layouts that compute in FP8; --apply then also writes the FP8 options.")
+]
+Scale = Annotated[
+    str, option("--scale", metavar="N,N,…", help="Show the best layout for each of these numbers of devices instead.")
+]
+Plot = Annotated[
+    str, option("--plot", metavar="FILE", help="With --scale, plot tokens per second to a .png, .svg or .pdf file.")
+]
+Run = Annotated[
+    int, option("--run", metavar="N", min=1, help="Number of the run that --apply changes, if a script has several.")
+]
 
 
 @takes(Inputs, JobFacts, AtSite, Rules, Printed)
@@ -43,10 +53,10 @@ def layouts(
 ) -> int:
     """Find parallel layouts that pass the rules and fit in memory.
 
-    The model, the devices and the global batch are not changed; layouts are ranked by estimated step time, and only
-    the fastest of each kind is shown next to the present layout.
+    The model, the devices and the global batch stay as they are. Layouts are ranked by estimated step time, and only
+    the fastest of each kind is shown, next to the current layout.
 
-    Exit codes: 0 layouts were found, 1 none fits, 2 wrong usage.
+    Exit codes: 0 if layouts were found, 1 if no layout fits, 2 for wrong usage.
     """
     from preflight.cli.layout_search import (
         Wanted,

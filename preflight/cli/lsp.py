@@ -8,10 +8,10 @@ from preflight.cli.exit_codes import OK
 
 
 def lsp() -> int:
-    """Serve an editor over stdin and stdout.
+    """Serve an editor over stdin and stdout with the Language Server Protocol.
 
-    Diagnostics while typing, fixes and suppressions as code actions, hover, completion, links and a line with layout
-    and memory above each run, with the Language Server Protocol.
+    Offers diagnostics while you type, fixes and suppressions as code actions, hover,
+    completion, links, and a line with layout and memory above each run.
     """
     from preflight.lsp.server import make
 

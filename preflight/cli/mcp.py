@@ -10,15 +10,13 @@ import typer
 from preflight.cli.exit_codes import OK
 from preflight.source.source_file import InputError
 
-Root = Annotated[
-    Path, typer.Argument(metavar="[FOLDER]", help="The folder that is read; nothing outside of it is opened.")
-]
+Root = Annotated[Path, typer.Argument(metavar="[FOLDER]", help="The folder to read; nothing outside of it is opened.")]
 
 
 def mcp(folder: Root = Path(".")) -> int:
     """Serve an agent over stdin and stdout with the Model Context Protocol.
 
-    Tools: check, fix (as a patch), explain, memory, layouts, migrate, why. Files are read and never written.
+    Offers the tools check, fix (as a patch), explain, memory, layouts, migrate and why. Files are never written.
     """
     from preflight.mcp.server import make
 

@@ -20,14 +20,22 @@ from preflight.run.cluster import Device
 Plot = Annotated[
     str | None,
     typer.Option(
-        "--plot", metavar="FILE", help="Draw it: .png, .svg, .pdf (extra `plot`) or .html.", show_default=False
+        "--plot",
+        metavar="FILE",
+        help="Plot the memory to a .png, .svg or .pdf file (needs the extra `plot`), or to .html.",
+        show_default=False,
     ),
 ]
 
 
 Compare = Annotated[
     list[str] | None,
-    option("--compare", metavar="NAME", help="Also compare with this accelerator; repeatable.", completion="devices"),
+    option(
+        "--compare",
+        metavar="NAME",
+        help="Also compare the estimate with this accelerator; repeatable.",
+        completion="devices",
+    ),
 ]
 
 
@@ -44,7 +52,7 @@ def memory(
 ) -> int:
     """Estimate the memory of each run.
 
-    Per pipeline stage and term by term, with a verdict on whether the run fits the device.
+    Prints each term of the estimate per pipeline stage, and whether the run fits the device.
     """
     from preflight.report.memory import memory_dict, memory_text
     from preflight.report.plot import plot as draw

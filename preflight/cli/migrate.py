@@ -20,21 +20,24 @@ if TYPE_CHECKING:
     from preflight.checking.migration_effects import Migration
     from preflight.fix.migration import Rewritten
 
-To = Annotated[str, option("--to", metavar="FRAMEWORK@VERSION", help="The release to move to.", completion="targets")]
-Write = Annotated[bool, option("--write", help="Rewrite the files in place for the other release.")]
+To = Annotated[
+    str, option("--to", metavar="FRAMEWORK@VERSION", help="The release to migrate to.", completion="targets")
+]
+Write = Annotated[bool, option("--write", help="Rewrite the files in place for that release.")]
 
 
 @takes(Inputs, JobFacts, Rules, Printed)
 def migrate(inputs: Inputs, facts: JobFacts, rules: Rules, out: Printed, to: To, write: Write = False) -> int:
-    """Print what changes for each run in another release of its framework.
+    """Print what changes for each run with another release of its framework.
 
-    Renamed and removed options, new checks and changed values, each with its place; changed defaults that affect the
-    training. The present release of a run is --target, otherwise the newest one that accepts its options.
+    Lists renamed and removed options, new checks and changed values, each with its place, and changed defaults that
+    affect the training. The current release of a run is --target; without it, the newest release that accepts the
+    options of the run.
 
-    --write changes the files: options are renamed and removed, values replaced, and defaults that change the training
-    written out, each proven as `preflight fix` proves it. Settings that need a decision are not changed but listed.
+    --write changes the files: it renames and removes options, replaces values, and writes out defaults that change the
+    training. It checks each change as `preflight fix` does. Settings that need a decision are listed, not changed.
 
-    Exit codes: 0 the other release refuses nothing new, 1 it refuses something new, 2 wrong usage.
+    Exit codes: 0 if the other release refuses nothing new, 1 if it refuses something new, 2 for wrong usage.
     """
     style = output.printed(out)
     checker = checker_setup.checker(facts, rules)

@@ -205,11 +205,11 @@ def declared(framework: str, id: str) -> tuple[str, str, str]:
 Id = Annotated[
     str,
     typer.Argument(
-        metavar="ID", help="The rule's id in kebab case, which names the fault; FRAMEWORK/ID for a declared check."
+        metavar="ID", help="The rule's id, which names the fault, in kebab case; FRAMEWORK/ID for a declared check."
     ),
 ]
-Into = Annotated[Path, typer.Option("--into", metavar="FOLDER", help="Folder of the rules.")]
-Fixtures = Annotated[Path, typer.Option("--fixtures", metavar="FOLDER", help="Folder of their fixtures.")]
+Into = Annotated[Path, typer.Option("--into", metavar="FOLDER", help="The folder for the rule.")]
+Fixtures = Annotated[Path, typer.Option("--fixtures", metavar="FOLDER", help="The folder for its fixture.")]
 NO_PLACE = "new: its upstream statement is not recorded yet"
 COUNT = "next: add 1 to NUMBERS in {file}"
 PAGES = "next: python tests/write_examples.py && preflight rules --write-docs docs/rules"
@@ -218,7 +218,8 @@ PAGES = "next: python tests/write_examples.py && preflight rules --write-docs do
 def new_rule(id: Id, into: Into = Path("rules"), fixtures: Fixtures = Path("tests/rules")) -> int:
     """Write the files of a new rule.
 
-    Its module and its fixture, ready to be run and changed; for FRAMEWORK/ID a declared check, its runs and its pair.
+    Writes a module and a fixture that pass as they are and can then be changed. For FRAMEWORK/ID, writes a declared
+    check with its runs and its pair.
     """
     framework, _, name = id.rpartition("/")
     if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name):

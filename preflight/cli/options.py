@@ -53,17 +53,18 @@ class Inputs(NamedTuple):
 
     paths: Annotated[list[str] | None, option(metavar="[PATHS|-]...", help="Files, folders, or - for stdin.")] = None
     stdin_filename: Annotated[
-        str | None, option("--stdin-filename", metavar="PATH", help="File name for the text on stdin.")
+        str | None, option("--stdin-filename", metavar="PATH", help="File name to use for the text on stdin.")
     ] = None
     exclude: Annotated[
         list[str] | None, option("--exclude", metavar="PATTERN", help="File patterns to skip in folders.")
     ] = None
     force_exclude: Annotated[
-        bool, option("--force-exclude", help="Apply exclusions to named files too; after -- only paths follow.")
+        bool,
+        option("--force-exclude", help="Apply exclusions to given files, too; after `--`, only paths are accepted."),
     ] = False
-    allow_unclaimed: Annotated[bool, option("--allow-unclaimed", help="Skip files that are not training configs.")] = (
-        False
-    )
+    allow_unclaimed: Annotated[
+        bool, option("--allow-unclaimed", help="Skip given files that are not training configs.")
+    ] = False
     include: Annotated[
         list[str] | None,
         option("--include", metavar="PATTERN", help="Additional file patterns to search for in folders."),
@@ -77,16 +78,21 @@ class Inputs(NamedTuple):
 class JobFacts(NamedTuple):
     """Options about the job, not about files."""
 
-    world_size: Annotated[int | None, option("--world-size", metavar="N", help="Number of devices.")] = None
+    world_size: Annotated[int | None, option("--world-size", metavar="N", help="Total number of devices.")] = None
     nodes: Annotated[int | None, option("--nodes", metavar="N", help="Number of nodes.")] = None
-    devices_per_node: Annotated[int | None, option("--devices-per-node", metavar="M", help="Devices on a node.")] = None
-    device: Annotated[str | None, option("--device", metavar="NAME", help="The accelerator.", completion="devices")] = (
-        None
-    )
+    devices_per_node: Annotated[
+        int | None, option("--devices-per-node", metavar="M", help="Number of devices per node.")
+    ] = None
+    device: Annotated[
+        str | None, option("--device", metavar="NAME", help="Name of the accelerator.", completion="devices")
+    ] = None
     target: Annotated[
         str | None,
         option(
-            "--target", metavar="FRAMEWORK[@VERSION]", help="The framework that reads the config.", completion="targets"
+            "--target",
+            metavar="FRAMEWORK[@VERSION]",
+            help="The framework that reads the config, and optionally its release.",
+            completion="targets",
         ),
     ] = None
     set: Annotated[
@@ -94,16 +100,19 @@ class JobFacts(NamedTuple):
         option("--set", metavar="NAME=VALUE", help="Override an argument or a script variable; repeatable."),
     ] = None
     program: Annotated[
-        str | None, option("--program", metavar="PATH", help="The source that runs: a checkout, or an environment.")
+        str | None,
+        option("--program", metavar="PATH", help="The source of the program that runs: a checkout or an environment."),
     ] = None
     network: Annotated[
         str | None,
-        option("--network", metavar="NAME|GB/S", help="The network between nodes, e.g. HDR; for step times."),
+        option(
+            "--network", metavar="NAME|GB/S", help="The network between nodes, e.g. HDR; used to estimate step times."
+        ),
     ] = None
 
 
-PYTHON = "With --site: the job's interpreter, its packages are compared with the release."
-INVENTORY = "With --site: the output of `sinfo --json` or `scontrol show node --json`."
+PYTHON = "With --site: the job's Python; its packages are compared with the release."
+INVENTORY = "With --site: a file with the output of `sinfo --json` or `scontrol show node --json`."
 
 
 class AtSite(NamedTuple):
@@ -112,16 +121,21 @@ class AtSite(NamedTuple):
 
     site: Annotated[
         bool,
-        option("--site", help="Also check the data, checkpoints and folders that a run names (=slurm: and nodes)."),
+        option(
+            "--site",
+            help="Also check the data, checkpoints and folders that a run names (with =slurm, also the nodes).",
+        ),
     ] = False
     python: Annotated[str | None, option("--python", metavar="PATH", help=PYTHON)] = None
     inventory: Annotated[str | None, option("--inventory", metavar="FILE", help=INVENTORY)] = None
     scheduler: Annotated[
-        str | None, option("--scheduler", metavar="slurm", help="With --site: query the scheduler about its nodes.")
+        str | None, option("--scheduler", metavar="slurm", help="With --site: query this scheduler about its nodes.")
     ] = None
 
 
-SELECT = "Rules to report: rule ids (with *), a framework, memory, shell, silent-change, or a severity."
+SELECT = (
+    "Rules to report: rule ids (* is a wildcard), a framework, a topic (memory, shell, silent-change) or a severity."
+)
 
 
 class Rules(NamedTuple):
@@ -139,21 +153,24 @@ class Rules(NamedTuple):
         option("--min-severity", metavar="error|warning|note", help="Lowest severity to report.", completion="levels"),
     ] = None
     config: Annotated[
-        str | None, option("--config", metavar="FILE", help="Settings file instead of the nearest one.")
+        str | None, option("--config", metavar="FILE", help="Use this settings file instead of the nearest one.")
     ] = None
-    isolated: Annotated[bool, option("--isolated", help="Ignore settings files, and open only the files named.")] = (
+    isolated: Annotated[bool, option("--isolated", help="Ignore settings files, and open only the given files.")] = (
         False
     )
 
 
 Color = Annotated[
-    str, option("--color", metavar="auto|always|never", help="Colours (auto respects NO_COLOR and FORCE_COLOR).")
+    str,
+    option(
+        "--color", metavar="auto|always|never", help="Whether to use colors (auto respects NO_COLOR and FORCE_COLOR)."
+    ),
 ]
-File = Annotated[str | None, option("--output-file", "-o", metavar="FILE", help="Write the report here.")]
-Quiet = Annotated[bool, option("--quiet", "-q", help="Findings only, no summary.")]
-LANG = "Language of messages; by default the language of the locale for text, and English for machine-readable formats."
+File = Annotated[str | None, option("--output-file", "-o", metavar="FILE", help="Write the report to this file.")]
+Quiet = Annotated[bool, option("--quiet", "-q", help="Print only the findings, without a summary.")]
+LANG = "Language of messages; the default is that of the locale for text, and English for machine-readable formats."
 Lang = Annotated[str | None, option("--lang", metavar="en|zh", help=LANG, completion="languages")]
-FORMATS = "text, concise, json, sarif, github, gitlab, junit, markdown, html, statistics; repeatable."
+FORMATS = "Output format: text, concise, json, sarif, github, gitlab, junit, markdown, html, statistics; repeatable."
 
 
 class Output(NamedTuple):
@@ -165,9 +182,9 @@ class Output(NamedTuple):
     output_file: File = None
     color: Color = "auto"
     quiet: Quiet = False
-    verbose: Annotated[
-        bool, option("--verbose", "-v", help="Verbose output: how files were read, what was skipped.")
-    ] = False
+    verbose: Annotated[bool, option("--verbose", "-v", help="Also print how files were read and what was skipped.")] = (
+        False
+    )
     show_unknown: Annotated[bool, option("--show-unknown", help="List the checks that were skipped.")] = False
     no_group: Annotated[bool, option("--no-group", help="Print repeated warnings and notes one by one.")] = False
     lang: Lang = None
@@ -177,7 +194,8 @@ class Printed(NamedTuple):
     """Output options of commands that describe runs."""
 
     output_format: Annotated[
-        str, option("--output-format", "-f", metavar="text|json", help="For people, or for programs.")
+        str,
+        option("--output-format", "-f", metavar="text|json", help="Output for people (text) or for programs (json)."),
     ] = "text"
     output_file: File = None
     color: Color = "auto"
@@ -197,14 +215,16 @@ class Scope(NamedTuple):
 
     baseline: Annotated[
         str | None,
-        option("--baseline", metavar="FILE", help="Hide the findings that `preflight baseline` recorded."),
+        option(
+            "--baseline", metavar="FILE", help="Hide the findings in this file, which `preflight baseline` recorded."
+        ),
     ] = None
     diff_base: Annotated[
         str | None,
         option(
             "--diff-base",
             metavar="REV",
-            help="Report only findings that the changes since this git revision touch or cause.",
+            help="Report only findings that changes since this git revision touch or cause.",
         ),
     ] = None
 

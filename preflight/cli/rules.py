@@ -39,38 +39,49 @@ from preflight.source.writing import told, write_file
 Framework = Annotated[
     str | None,
     typer.Option(
-        "--framework", metavar="NAME", help="Only the rules of this framework.", autocompletion=completion.frameworks
+        "--framework",
+        metavar="NAME",
+        help="List only the rules of this framework.",
+        autocompletion=completion.frameworks,
     ),
 ]
 Words = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[WORD]...", help="Only rules whose id or summary has all of these words."),
+    typer.Argument(metavar="[WORD]...", help="List only rules whose id or summary contains all of these words."),
 ]
 Level = Annotated[
     str | None,
     typer.Option(
         "--severity",
         metavar="error|warning|note",
-        help="Only rules of this severity.",
+        help="List only rules of this severity.",
         autocompletion=completion.severities,
     ),
 ]
 All = Annotated[bool, typer.Option("--all", help="List every rule.", show_default=False)]
 Coverage = Annotated[
-    bool, typer.Option("--coverage", help="How many of upstream's own checks the rules cover.", show_default=False)
+    bool,
+    typer.Option(
+        "--coverage", help="Print how many of the frameworks' own checks the rules cover.", show_default=False
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.", show_default=False)]
 Missing = Annotated[
     bool,
     typer.Option(
         "--missing",
-        help="With --coverage: also list uncovered checks without a recorded reason.",
+        help="With --coverage, also list uncovered checks for which no reason is recorded.",
         show_default=False,
     ),
 ]
 WriteDocs = Annotated[
     Path | None,
-    typer.Option("--write-docs", metavar="FOLDER", help="Write a page per topic and a list.", show_default=False),
+    typer.Option(
+        "--write-docs",
+        metavar="FOLDER",
+        help="Write a page for each topic, and a list of the rules, to this folder.",
+        show_default=False,
+    ),
 ]
 
 Since = Annotated[
@@ -78,7 +89,7 @@ Since = Annotated[
     typer.Option(
         "--since",
         metavar="FRAMEWORK@VERSION",
-        help="Only the checks added after this release.",
+        help="List only checks that were added after this release.",
         autocompletion=completion.targets,
         show_default=False,
     ),
@@ -105,7 +116,7 @@ def rules(
 ) -> int:
     """List the rules, or write their pages.
 
-    Without a filter it counts them by framework.
+    Without a filter, only the number of rules per framework is printed.
     """
     from preflight.plugins.manager import load
 

@@ -28,7 +28,7 @@ def offered(incomplete: str) -> list[str]:
 Name = Annotated[
     str | None,
     typer.Argument(
-        metavar="NAME", help="The name of a schema; without it, all names are listed.", autocompletion=offered
+        metavar="NAME", help="The name of a schema; without a name, all schemas are listed.", autocompletion=offered
     ),
 ]
 
@@ -36,7 +36,7 @@ Name = Annotated[
 def schema(name: Name = None) -> int:
     """Print a JSON Schema.
 
-    For the settings, the JSON report, or a framework's config.
+    There are schemas for the settings, the JSON report and the configs of frameworks.
     """
     known, made = names(), options.names()
     if name is None:

@@ -22,8 +22,8 @@ from preflight.report.terminal_rendering import Look
 from preflight.source.record import replace
 from preflight.source.source_file import InputError
 
-STEP = "A measured step, e.g. 1.2s: prints tokens/s, MFU, HFU."
-All = Annotated[bool, typer.Option("--all", "-a", help="List every value with its origin.")]
+STEP = "A measured step time, e.g. 1.2s; also prints tokens/s, MFU and HFU."
+All = Annotated[bool, typer.Option("--all", "-a", help="Instead, list every value and its origin.")]
 StepTime = Annotated[str | None, typer.Option("--step-time", metavar="TIME", help=STEP, show_default=False)]
 
 
@@ -40,7 +40,8 @@ def show(
 ) -> int:
     """Print each run as the framework reads it, on one screen.
 
-    Model, layout, batch, schedule, precision, memory, data and checkpoints; --all lists every value with its place.
+    Prints the model, layout, batch, schedule, precision, memory, data and checkpoints; --all lists every value and its
+    origin instead.
     """
     from preflight.report.performance import seconds
     from preflight.report.plan import plan_dict, plan_text

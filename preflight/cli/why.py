@@ -14,15 +14,24 @@ from preflight.source.source_file import InputError
 
 FORMATS = ("text", "json", "html")
 Logs = Annotated[
-    list[str] | None, option(metavar="[LOG|-]...", help="Logs of one job: files, folders of them, or - for stdin.")
+    list[str] | None, option(metavar="[LOG|-]...", help="Logs of one job: files, folders of log files, or - for stdin.")
 ]
 Run = Annotated[str | None, option("--run", metavar="CONFIG", help="The config or launch script of the job.")]
 JobId = Annotated[
-    str | None, option("--job", metavar="ID", help="A Slurm job: its logs and state are taken from scontrol and sacct.")
+    str | None,
+    option("--job", metavar="ID", help="The id of a Slurm job, whose logs and state are read with scontrol and sacct."),
 ]
-Format = Annotated[str, option("--output-format", "-f", metavar="text|json|html", help="For people, or for programs.")]
+Format = Annotated[
+    str,
+    option(
+        "--output-format", "-f", metavar="text|json|html", help="Output for people (text, html) or for programs (json)."
+    ),
+]
 Colour = Annotated[
-    str, option("--color", metavar="auto|always|never", help="Colours (auto respects NO_COLOR and FORCE_COLOR).")
+    str,
+    option(
+        "--color", metavar="auto|always|never", help="Whether to use colors (auto respects NO_COLOR and FORCE_COLOR)."
+    ),
 ]
 
 
@@ -40,8 +49,8 @@ def why(
 ) -> int:
     """Find why a job died, from the logs of its ranks.
 
-    Prints the first failure, separate from its consequences; its cause; the rule that reports it; and, with --run, the
-    line in the config and its fix.
+    Prints the first failure without its consequences, its cause, and the rule that reports it. With --run, also prints
+    the line in the config and its fix.
     """
     from preflight.logs.diagnosis import diagnosed
     from preflight.logs.files import read_logs

@@ -1,1 +1,1 @@
-"""Declared constraints and rules for programs that start Megatron internally, with one module for each program."""
+"""Declared checks and rules for programs that start Megatron internally. Each program has its own module or modules."""

@@ -1,4 +1,4 @@
-"""AReaL's own checks: the layout of its actor, virtual stages, and adapters."""
+"""Checks made by AReaL: the actor layout, virtual stages, and adapters."""
 
 from preflight.dialects.megatron import megatron_names
 from preflight.frontends.areal import BACKEND, DERIVED, MEGATRON

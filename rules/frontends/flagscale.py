@@ -1,4 +1,4 @@
-"""FlagScale's own checks of process meshes: several kinds of devices in one pipeline, each with a separate layout."""
+"""Checks made by FlagScale on process meshes, which use several kinds of devices with separate layouts."""
 
 from preflight.dialects.megatron import megatron_names
 from preflight.frontends.front_end import names

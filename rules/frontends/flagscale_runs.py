@@ -1,4 +1,4 @@
-"""FlagScale's own checks of its DualPipeV schedule, adapters, tokenizers, logging, and how runs are started."""
+"""Checks made by FlagScale on its DualPipeV schedule, adapters, tokenizers, logging, and the way runs are started."""
 
 from preflight.dialects.megatron import megatron_names
 from preflight.frontends.front_end import names

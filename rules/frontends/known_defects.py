@@ -1,4 +1,4 @@
-"""Known defects in releases of front ends, read from tables; the affected releases are computed."""
+"""Known defects in front-end releases. They are read from tables, and the affected releases are computed."""
 
 from preflight.dialects.megatron import megatron_names
 from preflight.frontends.front_end import names

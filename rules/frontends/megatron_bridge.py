@@ -1,4 +1,4 @@
-"""Megatron-Bridge's own checks: lengths and batches that must agree, packing, offloading, FSDP, and schedules."""
+"""Checks made by Megatron-Bridge: matching lengths and batches, packing, offloading, FSDP, and schedules."""
 
 from preflight.dialects.megatron import megatron_names
 from preflight.frontends.front_end import names

@@ -1,4 +1,4 @@
-"""How Megatron-Bridge splits the layers of a model across pipeline stages: by number, by sizes, or by a layout."""
+"""Checks of how Megatron-Bridge splits layers across pipeline stages: by number, by stage sizes, or by a layout."""
 
 from preflight.dialects.megatron import megatron_names
 from preflight.frontends.front_end import names

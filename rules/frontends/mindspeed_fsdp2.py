@@ -1,4 +1,4 @@
-"""Checks made by MindSpeed-LLM's FSDP2 entry point: mesh devices, context and expert ranks, batches, and data."""
+"""Checks made by MindSpeed-LLM's FSDP2 entry point: device mesh, context and expert ranks, batches, and data."""
 
 from preflight.dialects.megatron import megatron_names
 from preflight.frontends.front_end import names

@@ -1,4 +1,4 @@
-"""MindSpeed-RL's own checks: devices and prompts of each role, generation, packed sequences, and rewards."""
+"""Checks made by MindSpeed-RL: devices and prompts for each role, generation, packed sequences, and rewards."""
 
 from preflight.dialects.megatron import megatron_names
 from preflight.frontends.front_end import names

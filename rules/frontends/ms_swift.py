@@ -1,4 +1,4 @@
-"""ms-swift's own checks: generation batches, checkpoints, pipeline stages, and the requirements of options."""
+"""Checks made by ms-swift: generation batches, checkpoints, pipeline stages, and required options."""
 
 from preflight.dialects.megatron import megatron_names
 from preflight.frontends.front_end import names
@@ -229,7 +229,7 @@ LOSSES = (
     *("pointwise_reranker", "listwise_reranker"),
 )
 NEWER = ("scoring", "distill_rps", "smooth_brier", "ce_rps")
-"""Losses from 4.6 on."""
+"""Losses that ms-swift supports since 4.6."""
 LATE = "the run fails when its learning-rate schedule is created, after the model is loaded"
 SCHEDULER = "megatron/core/optimizer_param_scheduler.py"
 

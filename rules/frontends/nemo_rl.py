@@ -1,4 +1,4 @@
-"""NeMo RL's own checks: training devices, batches, packing, offloading, and devices reserved for generation."""
+"""Checks made by NeMo RL: training devices, batches, packing, offloading, and devices reserved for generation."""
 
 from preflight.dialects.megatron import megatron_names
 from preflight.frontends.front_end import names

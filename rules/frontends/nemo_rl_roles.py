@@ -1,4 +1,4 @@
-"""NeMo RL's own checks of its generation engines, teacher, value model and validation."""
+"""Checks made by NeMo RL on its generation engines, teacher, value model and validation."""
 
 from preflight.dialects.megatron import megatron_names
 from preflight.frontends.front_end import names

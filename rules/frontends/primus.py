@@ -1,4 +1,4 @@
-"""Megatron's learning-rate schedule under Primus, which creates it unchanged in every run."""
+"""Checks of Megatron's learning-rate schedule, which Primus creates unchanged in every run."""
 
 from preflight.dialects.megatron import megatron_names
 from preflight.lint.constraint import ConstraintSet, refuse

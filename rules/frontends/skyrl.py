@@ -1,4 +1,4 @@
-"""SkyRL's own checks: batches of prompts across ranks and micro-batches, and what the Megatron strategy supports."""
+"""Checks made by SkyRL: how prompts divide across ranks and micro-batches, and what the Megatron strategy supports."""
 
 from preflight.dialects.megatron import megatron_names
 from preflight.frontends.front_end import names

@@ -1,4 +1,4 @@
-"""slime's own checks: batches of prompts, dynamic batches, and the requirements of options."""
+"""Checks made by slime: prompt batches, dynamic batches, and required options."""
 
 from preflight.dialects.megatron import megatron_names
 from preflight.frontends.front_end import names

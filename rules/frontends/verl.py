@@ -1,4 +1,4 @@
-"""verl's own checks: batches of prompts across training ranks, micro-batches, and rollout engines."""
+"""Checks made by verl: how prompts divide across training ranks, micro-batches, and rollout engines."""
 
 from preflight.dialects.megatron import megatron_names
 from preflight.frontends.front_end import names

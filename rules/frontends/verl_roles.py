@@ -1,4 +1,4 @@
-"""verl's own checks of roles other than the actor: the critic, rollout engines, the teacher, and the reward model."""
+"""Checks made by verl on roles other than the actor: the critic, rollout engines, the teacher, and the reward model."""
 
 from preflight.dialects.megatron import megatron_names
 from preflight.frontends.front_end import names

@@ -1,7 +1,7 @@
-"""Declared constraints and rules for Megatron, by topic."""
+"""Declared checks and rules for Megatron, by topic."""
 
 FAMILIES = {
-    "core": "Patterns, lists and modules that the model configuration refuses.",
-    "parsing": "Options and values that the parser does not take.",
+    "core": "Checks for patterns, lists and modules that the model configuration refuses.",
+    "parsing": "Checks for options and values that the parser does not accept.",
 }
 """Rule functions in files whose names share a prefix are documented on one page; this is its introduction."""

@@ -1,4 +1,4 @@
-"""Batch sizes: micro-batch, global batch, evaluation batch, and batches for reinforcement learning."""
+"""Checks of batch sizes: micro-batch, global batch, evaluation batch, and reinforcement-learning batches."""
 
 from preflight.lint.constraint import ConstraintSet, conflicts, divides, drop, put, refuse
 from preflight.rules.megatron.option_names import REFUSED, a, all_of, any_of

@@ -1,4 +1,4 @@
-"""Batch sizes that grow during training."""
+"""Checks of batch sizes that grow during training."""
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -15,7 +15,7 @@ RAMP_NAME = "rampup_batch_size"
     severity=Severity.ERROR, id="megatron/batch-ramp", kind=Kind.RELEASE, frameworks=("megatron",), reads=(RAMP_NAME,)
 )
 def batch_ramp(job: Job) -> Iterator[Finding | Unverified]:
-    """A batch-size ramp-up that cannot be followed.
+    """The batch-size ramp-up is invalid.
 
     ## What it does
     For Megatron up to 0.17, checks `--rampup-batch-size START INCREMENT SAMPLES`: three numbers, with START and
@@ -23,7 +23,7 @@ def batch_ramp(job: Job) -> Iterator[Finding | Unverified]:
     a multiple of INCREMENT.
 
     ## Why is this bad?
-    The ramp-up is read when the micro-batch calculator is created; an invalid one stops the run at start-up.
+    Megatron reads the ramp-up when it creates the micro-batch calculator. An invalid ramp-up stops the run at startup.
 
     ## Example
         --global-batch-size 64 --rampup-batch-size 16 10 1000
@@ -91,16 +91,16 @@ SUFFIXES = {"T": 10**12, "B": 10**9, "M": 10**6, "K": 10**3}
     reads=(SCHEDULE_NAME,),
 )
 def batch_schedule(job: Job) -> Iterator[Finding | Unverified]:
-    """A batch-size schedule that cannot be followed.
+    """The batch-size schedule is invalid.
 
     ## What it does
     Reads `--step-batch-size-schedule` ("THRESHOLD:SIZE THRESHOLD:SIZE …", with K, M, B or T for thousands to trillions)
     and checks that the schedule starts at 0, that its thresholds increase, and that its sizes are positive.
 
     ## Why is this bad?
-    The schedule is read when the micro-batch calculator is created; an invalid one stops the run at start-up.
-    Thresholds are numbers of tokens and are converted to whole sequences, so two thresholds that differ by less than
-    one sequence are treated as equal.
+    Megatron reads the schedule when it creates the micro-batch calculator. An invalid schedule stops the run at
+    startup. Thresholds are numbers of tokens and are converted to whole sequences, so two thresholds that differ by
+    less than one sequence are treated as equal.
 
     ## Example
         --step-batch-size-schedule "1B:512 10B:1024"
@@ -206,18 +206,17 @@ _SHARDED = "micro batch {micro} x data parallel {data} x weight shards {held} = 
     reads=(SCHEDULE_NAME,),
 )
 def batch_schedule_step(job: Job) -> Iterator[Finding | Unverified]:
-    """A step of a batch-size schedule that cannot be trained.
+    """A step of the batch-size schedule has a batch size that the run cannot train with.
 
     ## What it does
-    Reads `--step-batch-size-schedule` and checks that each of its sizes is a multiple of `micro batch * data parallel`
-    (and of the weight shards beyond tensor parallelism), and that no step has fewer micro-batches than the step before
-    it.
+    Reads `--step-batch-size-schedule` and checks that each of its sizes is a multiple of `micro-batch size *
+    data-parallel size` (and of the weight shards beyond tensor parallelism), and that no step has fewer micro-batches
+    than the step before it.
 
     ## Why is this bad?
-    Megatron checks a size only when its step begins: the run trains until then and crashes. If the first size is not
-    divisible, the run ends in the first iteration. The rule reports a warning if it is not certain that the run gets to
-    the step, or if a loaded checkpoint may already be past it (a schedule written for fewer devices starts with such
-    sizes).
+    Megatron checks a size only when its step begins, so the run trains until then and crashes. If the first size is not
+    divisible, the run crashes in the first iteration. The finding is a warning if the run may not get to the step, or
+    if a loaded checkpoint may already be past it. A schedule that was written for fewer devices starts with such sizes.
 
     ## Example
     On 16 data-parallel ranks:

@@ -1,4 +1,4 @@
-"""Saving, loading and converting checkpoints."""
+"""Checks of saving, loading and converting checkpoints."""
 
 from preflight.lint.constraint import Change, ConstraintSet, Repair, conflicts, divides, drop, put, refuse, requires
 from preflight.rules.megatron.option_names import REFUSED, a, all_of, any_of
@@ -6,7 +6,7 @@ from preflight.source.finding import Kind, Safety
 
 MEGATRON = ConstraintSet("megatron", why=REFUSED)
 SAVES = any_of(a.save.given, a.save.is_set)
-"""Also into an unknown folder."""
+"""The run saves checkpoints, possibly to an unknown folder."""
 LOGITS = a.logits_save_dir.is_set
 LOCAL = a.non_persistent_ckpt_type == "local"
 

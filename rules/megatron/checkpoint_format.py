@@ -1,4 +1,4 @@
-"""The options that each checkpoint format can be combined with."""
+"""Checks that the options of a run work with its checkpoint format."""
 
 from preflight.lint.constraint import ConstraintSet, conflicts, drop, put, refuse, requires
 from preflight.rules.megatron.option_names import REFUSED, a, all_of, any_of, weights_sharded

@@ -1,4 +1,4 @@
-"""The checkpoint that a run loads: missing, broken, finished or overwritten."""
+"""Checks of the checkpoint that a run loads, such as whether it exists and is complete."""
 
 from collections.abc import Iterator
 
@@ -17,7 +17,7 @@ ENDS = {
 
 @rule(id="loaded-checkpoint-missing", severity=Severity.WARNING, frameworks=("megatron",), reads=("(site)",))
 def loaded_checkpoint_missing(job: Job) -> Iterator[Finding | Unverified]:
-    """The run trains from random weights because there is no checkpoint in the folder that it loads from.
+    """The run starts from random weights because the folder that it loads from contains no checkpoint.
 
     ## What it does
     With `--site`, looks for the tracker file `latest_checkpointed_iteration.txt` in the folder of `--load`. If the run
@@ -25,7 +25,7 @@ def loaded_checkpoint_missing(job: Job) -> Iterator[Finding | Unverified]:
 
     ## Why is this bad?
     Megatron prints a warning among thousands of lines and starts from random weights. With
-    `--exit-on-missing-checkpoint` the run ends instead, with exit code 0, as if it had trained.
+    `--exit-on-missing-checkpoint`, the run ends with exit code 0 instead, as if it had trained.
 
     ## Example
     With `--site`, for a folder that holds `iter_0001000` but no tracker file:
@@ -76,9 +76,9 @@ def loaded_checkpoint_broken(job: Job) -> Iterator[Finding]:
     """The checkpoint that the run loads is incomplete or cannot be read by Megatron.
 
     ## What it does
-    With `--site`, follows the steps that Megatron takes in the folder of `--load`: it reads the tracker file, looks for
-    the folder of the iteration, determines its format and, if that is cheap to check, whether every file exists and is
-    as long as its metadata requires.
+    With `--site`, follows the steps that Megatron takes in the folder of `--load`. The rule reads the tracker file,
+    looks for the folder of the iteration, and determines the checkpoint format. If the check is cheap, the rule also
+    verifies that every file exists and is as long as the metadata requires.
 
     ## Why is this bad?
     The run fails when it loads the checkpoint, after it has waited in the queue and built the model. If the tracker
@@ -119,22 +119,22 @@ SAMPLES = (
 
 @rule(id="loaded-checkpoint-continues", severity=Severity.NOTE, frameworks=("megatron",), reads=("(site)",))
 def loaded_checkpoint_continues(job: Job) -> Iterator[Finding]:
-    """The run does not continue from its checkpoint exactly as the saved run would have.
+    """The run does not continue from its checkpoint exactly as the saved run would have continued.
 
     ## What it does
-    With `--site`, reports what is lost or shifted if a run continues from a checkpoint with another layout or another
-    batch size: the state of the random number generators, and the samples that the run has already seen.
+    With `--site`, reports what is lost or shifted if a run continues from a checkpoint with a different layout or batch
+    size: the state of the random number generators, and the position in the training samples.
 
     ## Why is this bad?
-    It is not always a problem, because the weights are the same. But the run cannot be reproduced bit by bit, and with
-    another global batch size it continues with samples other than those that follow its iteration.
+    This is not always a problem, because the weights are the same. However, the run cannot be reproduced bit by bit,
+    and with a different global batch size it does not continue with the sample that follows the saved iteration.
 
     ## Example
     With `--site`, for a checkpoint saved with `--global-batch-size 256` at iteration 1000:
 
         --global-batch-size 512 --train-iters 2000 --load /data/llama
 
-    It continues after 256,000 samples and ends after 768,000.
+    The run continues after 256,000 samples and ends after 768,000.
 
     ## References
     Megatron-LM core_v0.17.0, megatron/training/checkpointing.py, load_checkpoint
@@ -160,14 +160,14 @@ FINISHED = "the checkpoint is from iteration {iteration:,}, and the run ends at 
 
 @rule(id="loaded-checkpoint-finished", severity=Severity.WARNING, frameworks=("megatron",), reads=("(site)",))
 def loaded_checkpoint_finished(job: Job) -> Iterator[Finding]:
-    """The checkpoint is already at the end of the run: nothing is trained.
+    """The run trains nothing because its checkpoint is already at the last iteration.
 
     ## What it does
     With `--site`, compares the iteration of the checkpoint with `--train-iters`.
 
     ## Why is this bad?
-    The run loads the checkpoint, trains nothing and ends successfully, which goes unnoticed until the weights are
-    examined.
+    The run loads the checkpoint, trains nothing and ends successfully, and the mistake stays unnoticed until the
+    weights are examined.
 
     ## Example
     With `--site`, for a checkpoint of iteration 1000:
@@ -196,15 +196,15 @@ OVERWRITTEN = "--use-checkpoint-args sets {name} to {before}, as in the checkpoi
 
 @rule(id="loaded-checkpoint-overwrites", severity=Severity.WARNING, frameworks=("megatron",), reads=("(site)",))
 def loaded_checkpoint_overwrites(job: Job) -> Iterator[Finding]:
-    """The checkpoint overrides options on the command line.
+    """The checkpoint overrides options of the command line.
 
     ## What it does
     With `--site`, lists the arguments that `--use-checkpoint-args` takes from the checkpoint although the run sets them
     to other values.
 
     ## Why is this bad?
-    The run trains a different network from the one its script describes, and reports that in only one line among
-    thousands.
+    The run trains a different network from the one its script describes, and only one log line among thousands mentions
+    the difference.
 
     ## Example
     With `--site`, for a checkpoint that was saved with `--rotary-base 10000`:

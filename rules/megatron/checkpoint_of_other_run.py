@@ -1,4 +1,4 @@
-"""The checkpoint that a run loads, compared with the run."""
+"""Checks that compare a run with the checkpoint that it loads."""
 
 from collections.abc import Iterator
 
@@ -59,7 +59,7 @@ def _names(job: Job) -> tuple[str, ...]:
 
 @rule(id="loaded-checkpoint-differs", severity=Severity.WARNING, frameworks=("megatron",), reads=("(site)",))
 def loaded_checkpoint_differs(job: Job) -> Iterator[Finding | Unverified]:
-    """The run builds a different network from that of the checkpoint, and Megatron does not compare them.
+    """The run builds a different network from that of the checkpoint, and Megatron does not notice the difference.
 
     ## What it does
     With `--site`, compares the arguments of the run that saved the checkpoint with those of this run, if no loader
@@ -112,12 +112,12 @@ MISMATCH = (
 
 @rule(id="loaded-checkpoint-layout", severity=Severity.ERROR, frameworks=("megatron",), reads=("(site)",))
 def loaded_checkpoint_layout(job: Job) -> Iterator[Finding | Unverified]:
-    """The checkpoint cannot be loaded into this layout.
+    """The checkpoint cannot be loaded into the layout of the run.
 
     ## What it does
-    With `--site`, compares tensor and pipeline parallel sizes with those of the run that saved a distributed
-    checkpoint, and checks how the optimizer state is sharded. If the checkpoint consists of one file per rank, compares
-    the expert parallel size.
+    With `--site`, compares the tensor-parallel and pipeline-parallel sizes with those of the run that saved a
+    distributed checkpoint, and checks how the optimizer state is sharded. If the checkpoint consists of one file per
+    rank, the expert-parallel size is compared as well.
 
     ## Why is this bad?
     The weights of a distributed checkpoint can be loaded into any layout. The state of the distributed optimizer can be
@@ -172,7 +172,7 @@ def loaded_checkpoint_layout(job: Job) -> Iterator[Finding | Unverified]:
 
 
 def _by_rank(job: Job) -> Iterator[Finding]:
-    """The expert parallel size is not the one that the files were saved with."""
+    """The expert-parallel size differs from the one that the files were saved with."""
     now, found = job.arguments.get("expert_model_parallel_size"), loaded(job)
     before = job.site.saved.get("expert_model_parallel_size") if job.site is not None else None
     if found is not None and is_known(now) and type(before) is int and before != now.raw:
@@ -210,14 +210,15 @@ def compared(job: Job) -> tuple[str, ...]:
 
 @rule(id="loaded-checkpoint-refused", severity=Severity.ERROR, frameworks=("megatron",), reads=("(site)",))
 def loaded_checkpoint_refused(job: Job) -> Iterator[Finding | Unverified]:
-    """Megatron refuses the checkpoint: it was saved with other arguments.
+    """Megatron refuses the checkpoint because it was saved with different arguments.
 
     ## What it does
     With `--site`, compares the arguments that `check_checkpoint_args` compares: layers, hidden size, attention heads
-    and whether position embeddings are added; with `--vocab-file` also positions, vocabulary and tokenizer; if the run
-    uses no distributed checkpoint, also tensor and pipeline parallel sizes. With `--finetune` nothing is compared. The
-    rule also reports `--dist-ckpt-strictness return_unexpected` and `return_all` if a distributed checkpoint is loaded:
-    the loader then returns more than the state, but `load_checkpoint` treats the whole result as the state.
+    and whether position embeddings are added. With `--vocab-file`, it also compares positions, vocabulary and
+    tokenizer. Without a distributed checkpoint, it also compares the tensor-parallel and pipeline-parallel sizes. With
+    `--finetune`, nothing is compared. The rule also reports `--dist-ckpt-strictness return_unexpected` and `return_all`
+    if a distributed checkpoint is loaded, because the loader then returns more than the state, but `load_checkpoint`
+    treats the whole result as the state.
 
     ## Why is this bad?
     The run ends with an assertion error, or with `'tuple' object has no attribute 'get'`, when it loads the checkpoint,
@@ -263,7 +264,7 @@ MORE = "the checkpoint has {tensor}, which the run does not have with {name} {no
 
 @rule(id="loaded-checkpoint-shapes", severity=Severity.ERROR, frameworks=("megatron",), reads=("(site)",))
 def loaded_checkpoint_shapes(job: Job) -> Iterator[Finding]:
-    """The tensors in the checkpoint do not have the shapes of the network that the run builds.
+    """The tensors in the checkpoint have different shapes from those of the network that the run builds.
 
     ## What it does
     With `--site`, compares the shapes of tensors in the checkpoint with those that follow from the arguments of the

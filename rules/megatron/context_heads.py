@@ -1,4 +1,4 @@
-"""Context parallelism that distributes attention heads: every rank needs the same number of heads, at least one."""
+"""Checks of context parallelism that distributes attention heads. Every rank needs the same number, at least one."""
 
 from preflight.lint.constraint import ConstraintSet, drop, refuse
 from preflight.rules.megatron.option_names import a, all_of

@@ -1,4 +1,4 @@
-"""Context parallelism: two levels, and the hybrid kind with groups of different sizes."""
+"""Checks of two-level context parallelism, and of hybrid context parallelism with groups of different sizes."""
 
 from preflight.lint.constraint import ConstraintSet, conflicts, drop, put, refuse, requires
 from preflight.rules.megatron.option_names import REFUSED, a, all_of

@@ -1,11 +1,11 @@
-"""Context parallelism in two levels.
+"""The sizes of two-level context parallelism do not match the context-parallel size.
 
 ## What it does
 Checks that the product of the sizes in `--hierarchical-context-parallel-sizes` is the context-parallel size.
 
 ## Why is this bad?
-Every rank belongs to one group per level. If the product of the levels is not the context-parallel size, the run is
-refused at start-up.
+Every rank belongs to one group per level. If the product of the sizes is not the context-parallel size, Megatron
+refuses the run at startup.
 
 ## Example
     --context-parallel-size 8 --hierarchical-context-parallel-sizes 2 2

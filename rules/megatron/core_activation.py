@@ -1,4 +1,4 @@
-"""Activation functions and normalization: which fusions work with which."""
+"""Checks of which fusions work with which activation functions and normalizations."""
 
 from preflight.lint.constraint import ConstraintSet, drop, put, refuse, requires
 from preflight.rules.megatron.option_names import a, all_of, any_of, bias_fusion, moe, quick_geglu, swiglu

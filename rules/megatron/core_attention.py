@@ -1,4 +1,4 @@
-"""Attention: query groups, rotary embeddings, latent attention, communication under context parallelism."""
+"""Checks of attention: query groups, rotary embeddings, latent attention, and context-parallel communication."""
 
 from preflight.lint.constraint import ConstraintSet, conflicts, divides, drop, put, refuse
 from preflight.rules.megatron.option_names import a, all_of

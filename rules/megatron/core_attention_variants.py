@@ -1,4 +1,4 @@
-"""Experimental attention: gated delta nets, sparse attention, gated delta products."""
+"""Checks of experimental attention: gated delta nets, sparse attention, and gated delta products."""
 
 from preflight.lint.constraint import ConstraintSet, divides, drop, in_range, put, refuse
 from preflight.rules.megatron.option_names import a, all_of, any_of, delta_net, sparse_attention

@@ -1,4 +1,4 @@
-"""Batch-invariant mode: results that do not depend on the rest of the batch."""
+"""Checks of batch-invariant mode, in which results do not depend on the rest of the batch."""
 
 from preflight.lint.constraint import Change, ConstraintSet, Repair, drop, put, refuse
 from preflight.rules.megatron.option_names import a, all_of, any_of, inference_optimized, moe, quantized

@@ -1,5 +1,4 @@
-"""Attention and sequences: errors that no validator catches and that stop the run while the model is built or in the
-first step."""
+"""Errors in attention and sequences that no validator catches. Building the model or running the first step fails."""
 
 from preflight.lint.constraint import ConstraintSet, divides, drop, put, refuse
 from preflight.rules.megatron.option_names import a, all_of, any_of, env

@@ -1,5 +1,4 @@
-"""Expert layers: errors that no validator catches and that the layers refuse while the model is built, or in the first
-step."""
+"""Errors in expert layers that no validator catches. Building the model or running the first step fails."""
 
 from preflight.lint.constraint import ConstraintSet, drop, put, refuse, requires
 from preflight.rules.megatron.option_names import a, all_of, any_of, env, inference_optimized, moe, quantized

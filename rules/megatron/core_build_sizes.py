@@ -1,4 +1,4 @@
-"""Sizes that must be divisible by the tensor parallel size: no validator checks them, and the model cannot be built."""
+"""Sizes that are not divisible by the tensor-parallel size. No validator catches them, and building the model fails."""
 
 from preflight.lint.constraint import ConstraintSet, divides, refuse
 from preflight.rules.megatron.option_names import a, all_of, any_of, moe

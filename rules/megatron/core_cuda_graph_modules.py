@@ -1,4 +1,4 @@
-"""Old names of CUDA graph modules that contradict the new flags.
+"""An old CUDA graph module name contradicts the new flags.
 
 ## What it does
 `full`, `full_iteration` and `full_iteration_inference` are old values of `--cuda-graph-modules`, now replaced by
@@ -6,7 +6,7 @@
 with the new flags.
 
 ## Why is this bad?
-The run is refused at start-up.
+Megatron refuses the run at startup.
 
 ## Example
     --cuda-graph-impl transformer_engine --cuda-graph-modules full_iteration

@@ -1,4 +1,4 @@
-"""CUDA graphs per layer or per iteration: what can be captured, and which options it can be combined with."""
+"""Checks of per-layer and per-iteration CUDA graphs: what can be captured, and which options work with them."""
 
 from preflight.lint.constraint import ConstraintSet, conflicts, drop, put, refuse, requires
 from preflight.rules.megatron.option_names import (

@@ -1,4 +1,4 @@
-"""CUDA graphs together with fine-grained activation offloading."""
+"""Checks of CUDA graphs combined with fine-grained activation offloading."""
 
 from preflight.lint.constraint import ConstraintSet, drop, in_range, put, refuse
 from preflight.rules.megatron.core_cuda_graphs import CAPTURED, EXPERTS, IMPL, ITERATION, LOCAL, ON

@@ -1,4 +1,4 @@
-"""Hyper-connections (several residual streams): options that they cannot be combined with."""
+"""Options that do not work with hyper-connections (several residual streams)."""
 
 from preflight.lint.constraint import ConstraintSet, conflicts, drop, in_range
 from preflight.rules.megatron.option_names import a, all_of

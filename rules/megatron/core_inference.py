@@ -1,4 +1,4 @@
-"""The inference-optimized implementation, which training scripts can select too."""
+"""Checks of the inference-optimized implementation, which training scripts can also select."""
 
 from preflight.lint.constraint import ConstraintSet, drop, put, refuse, requires
 from preflight.rules.megatron.option_names import a, all_of, gated, inference_optimized, moe

@@ -1,4 +1,4 @@
-"""Token dispatchers, their backends, and expert capacity."""
+"""Checks of token dispatchers, their backends, and expert capacity."""
 
 from preflight.lint.constraint import ConstraintSet, conflicts, drop, put, refuse, requires
 from preflight.rules.megatron.option_names import a, all_of, any_of, grouped_tensor

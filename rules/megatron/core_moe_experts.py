@@ -1,4 +1,4 @@
-"""Expert layers: the number of experts, their width, grouped matmuls and the layout of their weights."""
+"""Checks of expert layers: number and width of the experts, grouped matmuls, and weight layout."""
 
 from preflight.lint.constraint import ConstraintSet, drop, put, refuse, requires
 from preflight.rules.megatron.option_names import a, all_of, any_of, grouped_tensor, moe

@@ -1,4 +1,4 @@
-"""The router of expert layers: score functions, groups, padding for low precision."""
+"""Checks of the expert router: score functions, groups, and padding for low precision."""
 
 from preflight.lint.constraint import ConstraintSet, drop, put, refuse
 from preflight.rules.megatron.option_names import a, all_of, any_of

@@ -1,4 +1,4 @@
-"""Offloading activations to the host: whole layers, single modules, and the paged stash for experts."""
+"""Checks of activation offloading to the host: whole layers, single modules, and the paged stash for experts."""
 
 from preflight.lint.constraint import ConstraintSet, conflicts, drop, in_range, put, refuse, requires
 from preflight.rules.megatron.option_names import a, all_of, any_of, recomputes_moe, selective_at_last

@@ -1,4 +1,4 @@
-"""Overlapping expert-parallel communication with computation, and delayed weight gradients."""
+"""Checks of overlapped expert-parallel communication and delayed weight gradients."""
 
 from preflight.lint.constraint import ConstraintSet, conflicts, drop, one_of, put, refuse, requires
 from preflight.rules.megatron.option_names import a, all_of, any_of, recomputes_moe

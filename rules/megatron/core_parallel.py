@@ -1,4 +1,4 @@
-"""Parallel configuration: deferred embedding gradients, overlapped pipeline communication, process groups."""
+"""Checks of deferred embedding gradients, overlapped pipeline communication, and process groups."""
 
 from preflight.lint.constraint import ConstraintSet, divides, drop, put, refuse, requires
 from preflight.rules.megatron.option_names import a, all_of, any_of, env

@@ -1,4 +1,4 @@
-"""How layer counts determine the split over pipeline stages and virtual stages."""
+"""Checks of how layers are split across pipeline stages and virtual stages."""
 
 from preflight.lint.constraint import ConstraintSet, conflicts, divides, drop, refuse
 from preflight.rules.megatron.option_names import a, all_of, any_of

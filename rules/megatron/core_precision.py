@@ -1,4 +1,4 @@
-"""fp8 and fp4: recipes, layers kept in bf16, and gathered parameters."""
+"""Checks of FP8 and FP4: recipes, layers kept in BF16, and gathered parameters."""
 
 from preflight.lint.constraint import ConstraintSet, drop, put, refuse, requires
 from preflight.rules.megatron.option_names import a, all_of, any_of

@@ -1,4 +1,4 @@
-"""Activation recomputation: required and incompatible options."""
+"""Checks of activation recomputation: required and incompatible options."""
 
 from preflight.lint.constraint import Change, ConstraintSet, Repair, conflicts, drop, put, refuse, requires
 from preflight.rules.megatron.option_names import a, all_of, any_of, delta_net, selective, selective_at_last

@@ -1,11 +1,11 @@
-"""A module to recompute, offload or shard that does not exist.
+"""A module to recompute, offload or shard does not exist.
 
 ## What it does
 Compares the names in `--recompute-modules`, `--offload-modules` and `--gtp-remat-opt-in-modules` with the modules that
 this version of Megatron supports.
 
 ## Why is this bad?
-The model configuration is refused at start-up.
+Megatron refuses the model configuration at startup.
 
 ## Example
     --recompute-granularity selective --recompute-modules attention
@@ -13,7 +13,7 @@ The model configuration is refused at start-up.
 Use instead: `--recompute-modules core_attn`.
 
 ## Fix safety
-The fix is only offered: a similar name is a guess at the intended one.
+The fix is only offered, because the similar name is a guess at the intended one.
 
 ## References
 Megatron-LM d98e8a6, megatron/core/transformer/transformer_config.py

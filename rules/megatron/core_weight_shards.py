@@ -1,12 +1,12 @@
-"""The number of weight shards is not a multiple of the tensor parallel size.
+"""The number of weight shards is not a multiple of the tensor-parallel size.
 
 ## What it does
 `--tensor-parallel-num-weight-shards` is the total number of shards of a weight, including those of tensor parallelism;
 the option for experts relates to expert tensor parallelism in the same way. Checks that the number of shards is a
-multiple of the parallel size.
+multiple of the corresponding parallel size.
 
 ## Why is this bad?
-The layout cannot be computed, and the run is refused at start-up.
+The layout cannot be computed, and Megatron refuses the run at startup.
 
 ## Example
     --tensor-model-parallel-size 4 --tensor-parallel-num-weight-shards 6

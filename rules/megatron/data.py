@@ -1,4 +1,4 @@
-"""Where the data comes from, fill-in-the-middle training, and how often memory is logged."""
+"""Checks of data sources, fill-in-the-middle training, and memory logging."""
 
 from preflight.lint.constraint import ConstraintSet, conflicts, drop, put, refuse
 from preflight.lint.expressions import total

@@ -1,4 +1,4 @@
-"""The data of a run: its weights and its split."""
+"""Checks of the weights, paths and split of the training data."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NAME = "split"
 
 @rule(severity=Severity.WARNING, id="megatron/no-training-split", frameworks=("megatron",), reads=(NAME,))
 def no_training_split(job: Job) -> Iterator[Finding | Unverified]:
-    """The split leaves no data for training, or less than for evaluation.
+    """The split leaves no data for training, or less data than for evaluation.
 
     ## What it does
     Reads the numbers of `--split`: the shares of training, validation and test data. The first must be greater than 0
@@ -23,7 +23,7 @@ def no_training_split(job: Job) -> Iterator[Finding | Unverified]:
 
     ## Why is this bad?
     With a share of 0, no training set is built, the training loop is skipped, and the job ends as if it had trained.
-    With a small share, the run repeats a small part of the corpus and never trains on the rest: the numbers may be in
+    With a small share, the run repeats a small part of the corpus and never trains on the rest. The numbers may be in
     the wrong order.
 
     ## Example
@@ -71,7 +71,7 @@ def split_of_too_many(job: Job) -> Iterator[Finding | Unverified]:
     Counts the numbers of `--split`: the shares of training, validation and test data.
 
     ## Why is this bad?
-    The data set configuration is refused on every rank, after the model is built.
+    Every rank refuses the data set configuration after the model is built.
 
     ## Example
         --split 90,5,4,1
@@ -103,7 +103,7 @@ _NUMBER = lazy_pattern(r"\d+(\.\d*)?([eE][-+]?\d+)?|\.\d+")
 
 @rule(severity=Severity.ERROR, id="megatron/data-weights", kind=Kind.RELEASE, frameworks=("megatron",), reads=LISTS)
 def data_weights(job: Job) -> Iterator[Finding | Unverified]:
-    """The weights and paths of the data do not form pairs.
+    """The weights and paths of the data sets do not form pairs.
 
     ## What it does
     Checks data lists that contain numbers: each number must precede the path that it weights, and no path may lack a
@@ -155,8 +155,8 @@ def data_path_repeated(job: Job) -> Iterator[Finding | Unverified]:
     Finds a path that occurs more than once in `--data-path` or in the list of one split, if every path has a weight.
 
     ## Why is this bad?
-    A line was probably copied and its path not changed: the data set that was meant is never read, and the repeated one
-    has the weight of both.
+    A line was probably copied without changing its path. The intended data set is never read, and the repeated one has
+    the weight of both.
 
     ## Example
         --data-path 0.7 web_text_document 0.3 web_text_document
@@ -198,15 +198,15 @@ _ONE_WORD = lazy_pattern(
 
 @rule(id="megatron/data-path-one-word", severity=Severity.ERROR, frameworks=("megatron",), reads=LISTS)
 def data_path_one_word(job: Job) -> Iterator[Finding | Unverified]:
-    """Weights and paths of several data sets are one word, because they are quoted.
+    """Quotes turn the weights and paths of several data sets into one word.
 
     ## What it does
     Finds a `--data-path` with a single word that consists of weights and paths with blanks between them. Only launches
     of `pretrain_gpt.py` in scripts and commands are checked, because other programs may split the word.
 
     ## Why is this bad?
-    The word is taken as the path of one data set. No file has this name, and the run stops when the data set is built,
-    after the model.
+    Megatron reads the word as the path of one data set. No file has this name, and the run stops when the data set is
+    built, after the model.
 
     ## Example
         DATA="0.7 /data/web_text_document 0.3 /data/books_text_document"

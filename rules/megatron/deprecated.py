@@ -1,4 +1,4 @@
-"""Options that exist only to report their removal."""
+"""Removed options, which Megatron still parses only to report that they were removed."""
 
 from preflight.lint.constraint import REMOVE, Change, ConstraintSet, Repair, conflicts, drop, refuse
 from preflight.rules.megatron.option_names import REFUSED, a, all_of, any_of

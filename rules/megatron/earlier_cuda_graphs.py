@@ -1,4 +1,4 @@
-"""CUDA graphs in Megatron core 0.11 to 0.17, whose scope is selected by --cuda-graph-scope."""
+"""Checks of CUDA graphs in Megatron core 0.11 to 0.17, where --cuda-graph-scope selects the scope."""
 
 from preflight.lint.constraint import ConstraintSet, conflicts, drop, put, refuse
 from preflight.rules.megatron.option_names import REFUSED, a, all_of, any_of, env

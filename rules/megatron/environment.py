@@ -16,7 +16,7 @@ BACKEND = a.attention_backend
 
 
 def expects(chosen: Expression, flash: str, fused: str, unfused: str) -> Expression:
-    """At least one of the variables is set to another value than the one that the chosen backend sets."""
+    """At least one of the variables has a different value from the one that the chosen backend sets."""
     wanted = zip((FLASH, FUSED, UNFUSED), (flash, fused, unfused), strict=True)
     return all_of(chosen, any_of(*(all_of(name.is_set, name != value) for name, value in wanted)))
 

@@ -1,4 +1,4 @@
-"""How much of a run is evaluation."""
+"""Checks of the time that a run spends on evaluation."""
 
 from collections.abc import Iterator
 
@@ -13,16 +13,16 @@ SEPARATE = ("valid_data_path", "per_split_data_args_path", "mock_data")
 
 @rule(severity=Severity.WARNING, id="megatron/evaluation-longer-than-training", frameworks=("megatron",), reads=READS)
 def evaluation_longer_than_training(job: Job) -> Iterator[Finding | Unverified]:
-    """A run evaluates for more iterations than it trains.
+    """The run spends more iterations on evaluation than on training.
 
     ## What it does
     Compares `--eval-iters` with `--eval-interval`, if both are given, in runs of 1,000 iterations or more that have
     validation data and reach the first evaluation.
 
     ## Why is this bad?
-    Each evaluation reads `--eval-iters` global batches and is repeated every `--eval-interval` iterations. If the first
-    is larger, the devices spend a large part of the time on evaluation; a digit may be missing, or the two may be
-    swapped.
+    Each evaluation reads `--eval-iters` global batches and is repeated every `--eval-interval` iterations. If
+    `--eval-iters` is larger, the devices spend a large part of the time on evaluation. A digit may be missing, or the
+    two values may be swapped.
 
     ## Example
         --train-iters 50000 --eval-interval 10 --eval-iters 1000

@@ -1,4 +1,4 @@
-"""Fully sharded data parallelism: Torch FSDP2 and Megatron-FSDP."""
+"""Checks of fully sharded data parallelism: Torch FSDP2 and Megatron-FSDP."""
 
 from preflight.lint.constraint import REMOVE, Change, ConstraintSet, Repair, conflicts, drop, put, refuse, requires
 from preflight.rules.megatron.option_names import REFUSED, a, all_of, any_of, distributed_at_first, env

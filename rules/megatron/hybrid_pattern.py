@@ -1,4 +1,4 @@
-"""Flags that a hybrid layer pattern replaces: the pattern determines the number of layers and the pipeline stages."""
+"""Options that a hybrid layer pattern replaces, because it determines the number of layers and the pipeline stages."""
 
 from preflight.lint.constraint import Constraint, ConstraintSet, conflicts, divides, drop
 from preflight.lint.expressions import Handle
@@ -13,7 +13,7 @@ PIPES = all_of(PATTERN, a.hybrid_has_pipes)
 def replaced(
     id: str, handle: Handle, flag: str, instead: str, line: int, *, switch: bool = False, pipes: bool = False
 ) -> Constraint:
-    """A flag that cannot be combined with a pattern."""
+    """An option that cannot be combined with a pattern."""
     return conflicts(
         id,
         PIPES if pipes else PATTERN,

@@ -1,4 +1,4 @@
-"""Pipeline stages without work, and collectives that wait for computation."""
+"""Checks for idle pipeline stages, and for collectives that wait for computation."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ def idle_stages(job: Job) -> Iterator[Finding | Unverified]:
     """A pre-training step has only one micro-batch for all pipeline stages.
 
     ## What it does
-    Computes the number of micro-batches per step, which is the global batch size divided by micro-batch size and data
-    parallel size, if `--pipeline-model-parallel-size` is greater than 1 and the command starts an entry script for
+    Computes the number of micro-batches per step, which is the global batch size divided by micro-batch size and
+    data-parallel size, if `--pipeline-model-parallel-size` is greater than 1 and the command starts an entry script for
     pre-training.
 
     ## Why is this bad?
-    A micro-batch passes through the stages one after another, so three of four stages are idle at any time. With four
-    stages, the run trains at a quarter of its speed or less.
+    A micro-batch passes through the stages one after another. With four stages, three of them are idle at any time, and
+    the run trains at a quarter of its speed or less.
 
     ## Example
         --pipeline-model-parallel-size 4 --micro-batch-size 1 --global-batch-size 1

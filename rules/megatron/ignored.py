@@ -1,4 +1,4 @@
-"""Options that parse but have no effect, or that quietly cost memory, time or data."""
+"""Options that are accepted but have no effect, or that silently cost memory, time or data."""
 
 from preflight.lint.constraint import ConstraintSet, drop, put, refuse
 from preflight.lint.expressions import where

@@ -1,4 +1,4 @@
-"""Requirements of the interleaved pipeline schedule for the number of micro-batches, checked in the first step."""
+"""Checks of the micro-batch count in the interleaved pipeline schedule, which Megatron makes in the first step."""
 
 from preflight.lint.constraint import ConstraintSet, drop, refuse
 from preflight.lint.expressions import Expression

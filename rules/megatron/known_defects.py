@@ -1,4 +1,4 @@
-"""Defects of Megatron releases that train incorrectly without an error: trigger, affected releases and workaround."""
+"""Known defects in Megatron releases that make a run train incorrectly without an error."""
 
 from preflight.lint.constraint import ConstraintSet, drop, put, refuse
 from preflight.rules.megatron.option_names import a, all_of, any_of

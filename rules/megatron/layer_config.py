@@ -1,4 +1,4 @@
-"""A per-layer configuration that does not match the rest of the run.
+"""The per-layer configuration does not match the rest of the run.
 
 ## What it does
 Reads `--heterogeneous-layers-config-encoded-json` and checks that its activation is silu, that all layers have the same
@@ -6,7 +6,8 @@ number of heads per group, and that the other options agree with it: layers, hid
 positions, SwiGLU, grouped attention. A configuration in a separate file is not read.
 
 ## Why is this bad?
-The network is built from this configuration; an option that contradicts it stops the run at start-up.
+Megatron builds the network from this configuration. An option that contradicts the configuration stops the run at
+startup.
 
 ## Example
     --heterogeneous-layers-config-encoded-json '{"hidden_act": "gelu", …}'

@@ -1,4 +1,4 @@
-"""Patterns that name the type of every layer."""
+"""Checks of patterns that give the type of every layer."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -23,16 +23,17 @@ SPLIT = ("pipeline_model_parallel_size", "decoder_first_pipeline_num_layers", "d
     reads=CORE_HYBRID_PATTERN_NAMES,
 )
 def core_hybrid_pattern(job: Job) -> Iterator[Finding | Unverified]:
-    """A hybrid layer pattern that cannot be read or split.
+    """The hybrid layer pattern cannot be parsed, or cannot be split across the pipeline stages.
 
     ## What it does
-    Reads `--hybrid-layer-pattern`: M Mamba, * attention, - MLP, E experts, G gated delta net, D sparse and + latent
-    attention, `|` between pipeline segments, `/` before each prediction depth. Checks that the symbols are known, that
-    all depths are identical, that plain attention is not mixed with latent or sparse attention, and that the number of
-    layers in a pattern without `|` is divisible by the number of pipeline stages.
+    Reads `--hybrid-layer-pattern`, in which M stands for a Mamba layer, * for attention, - for an MLP, E for experts, G
+    for a gated delta net, D for sparse attention and + for latent attention. `|` separates pipeline segments, and `/`
+    precedes each prediction depth. Checks that the symbols are known, that all depths are identical, that plain
+    attention is not mixed with latent or sparse attention, and that the number of layers in a pattern without `|` is
+    divisible by the number of pipeline stages.
 
     ## Why is this bad?
-    The pattern is refused at start-up or, if only the split is wrong, when the model is built.
+    Megatron refuses the pattern at startup or, if only the split is wrong, when it builds the model.
 
     ## Example
         --hybrid-layer-pattern "M*MX"
@@ -131,13 +132,13 @@ LINES = {"0.20.0": (648, 653, 671), "0.12.1": (390, 394, 412)}
     reads=("moe_layer_freq",),
 )
 def core_moe_layer_pattern(job: Job) -> Iterator[Finding | Unverified]:
-    """A pattern of expert and dense layers that does not match the model.
+    """The pattern of expert and dense layers does not match the model.
 
     ## What it does
     Checks `--moe-layer-freq`: a list must have one entry, 0 or 1, for every layer; a number must be at least 1.
 
     ## Why is this bad?
-    Nothing checks the pattern before the model is built; then every rank stops.
+    Nothing checks the pattern before the model is built. Every rank stops at that point.
 
     ## Example
         --num-layers 4 --num-experts 8 --moe-layer-freq "[0,1,1]"
@@ -200,7 +201,7 @@ TOGETHER = "eb789f5b02"
     reads=(PATTERN, ATTENTION, MLP),
 )
 def earlier_hybrid_pattern(job: Job) -> Iterator[Finding | Unverified]:
-    """A hybrid layer pattern, or ratios of layers, from which these releases cannot allocate layers.
+    """Megatron core 0.10 to 0.16 cannot allocate layers from the hybrid layer pattern or ratios.
 
     ## What it does
     `pretrain_mamba.py` in Megatron core 0.10 to 0.16 allocates the layers of the model with `--hybrid-attention-ratio`,

@@ -1,4 +1,4 @@
-"""The values of the learning-rate and weight-decay schedules."""
+"""Checks of the learning-rate and weight-decay schedules."""
 
 from preflight.lint.constraint import ConstraintSet, conflicts, drop, refuse
 from preflight.rules.megatron.option_names import REFUSED, a, all_of

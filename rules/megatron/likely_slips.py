@@ -1,4 +1,4 @@
-"""Values that pass every check but train or save something other than they seem to mean."""
+"""Values that pass every check, but probably make the run train or save something other than intended."""
 
 from preflight.lint.constraint import ConstraintSet, refuse
 from preflight.rules.megatron.option_names import SCHEDULER, TRAINING, a, all_of, any_of

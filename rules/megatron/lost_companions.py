@@ -1,4 +1,4 @@
-"""Options without a required companion: the run starts, but not in the way the options intend."""
+"""Options that lack a required companion option. The run starts, but the options do not have the intended effect."""
 
 from preflight.lint.constraint import ConstraintSet, put, refuse
 from preflight.rules.megatron.option_names import a, all_of, any_of

@@ -1,4 +1,4 @@
-"""How tokens are distributed over experts."""
+"""Checks of expert load balancing."""
 
 from __future__ import annotations
 
@@ -30,14 +30,15 @@ OF_ONE, OF_SEVERAL = ("fb8615c8ac", "657757815d", "f3ed62cdd0"), ("f21b65560c", 
     reads=(TYPES, CORE_MOE_BALANCING_LOSSES, CAPACITY),
 )
 def core_moe_balancing(job: Job) -> Iterator[Finding | Unverified]:
-    """Load balancing of experts that does not match its coefficients or the expert capacity.
+    """The load-balancing type of the experts does not match its coefficients or the expert capacity.
 
     ## What it does
-    `--moe-aux-loss-coeff` must have as many values as `--moe-router-load-balancing-type` if that has several; a
-    capacity factor works with auxiliary losses or without balancing, but not with sinkhorn or quantile balancing.
+    Checks that `--moe-aux-loss-coeff` has as many values as `--moe-router-load-balancing-type` if the type has several
+    values. Also checks that a capacity factor is not combined with sinkhorn or quantile balancing. A capacity factor
+    works with auxiliary losses or without balancing.
 
     ## Why is this bad?
-    The model configuration is refused at start-up.
+    Megatron refuses the model configuration at startup.
 
     ## Example
         --moe-router-load-balancing-type aux_loss seq_aux_loss --moe-aux-loss-coeff 0.01
@@ -100,16 +101,16 @@ BALANCE_WITHOUT_COEFFICIENT_LOSSES = ("aux_loss", "seq_aux_loss", "global_aux_lo
     reads=("moe_router_load_balancing_type",),
 )
 def balance_without_coefficient(job: Job) -> Iterator[Finding | Unverified]:
-    """A load-balancing loss for the experts has no weight.
+    """A load-balancing loss has a coefficient of 0 because none is given.
 
     ## What it does
-    Reports `--moe-router-load-balancing-type` with auxiliary losses but without `--moe-aux-loss-coeff`: the coefficient
-    is then 0, and the losses are not computed. An explicit coefficient of 0 is intended, and so is balancing by biases
-    (`--moe-router-enable-expert-bias`); neither is reported.
+    Reports `--moe-router-load-balancing-type` with auxiliary losses but without `--moe-aux-loss-coeff`. The coefficient
+    is then 0, and the losses are not computed. An explicit coefficient of 0 and balancing by biases
+    (`--moe-router-enable-expert-bias`) are considered intentional and are not reported.
 
     ## Why is this bad?
-    No message appears and nothing is balanced: tokens concentrate on a few experts, which only shows, if at all, in the
-    curves of a run that has been going for days.
+    There is no message, and nothing balances the experts. Tokens concentrate on a few experts, which becomes visible,
+    if at all, only in the curves of a run that has trained for days.
 
     ## Example
         --num-experts 64 --moe-router-load-balancing-type aux_loss

@@ -1,13 +1,13 @@
-"""A communication algorithm that is not deterministic.
+"""The NCCL algorithm is not deterministic.
 
 ## What it does
-With `--deterministic-mode`, checks the words of the environment variable `NCCL_ALGO`. Core 0.20 accepts Ring,
-CollnetDirect, CollnetChain and ^NVLS, or an unset variable, which becomes Ring. Core 0.12 also accepts Tree, but only a
-single word, and not an unset variable. If no release is given, Tree is a warning, because releases before 0.19 accept
-it.
+With `--deterministic-mode`, checks the algorithms in the environment variable `NCCL_ALGO`. Core 0.20 accepts Ring,
+CollnetDirect, CollnetChain and ^NVLS, or an unset variable, which it sets to Ring. Core 0.12 also accepts Tree, but it
+accepts only a single word, and refuses an unset variable. If no release is given, Tree is a warning, because releases
+before 0.19 accept it.
 
 ## Why is this bad?
-The order in which gradients are summed would differ between runs; the run is refused at start-up.
+The order in which gradients are summed would differ between runs, so Megatron refuses the run at startup.
 
 ## Example
     NCCL_ALGO=Tree python pretrain_gpt.py --deterministic-mode …

@@ -1,4 +1,4 @@
-"""Requirements of single network features for the other options."""
+"""Checks that other options meet the requirements of individual network features."""
 
 from preflight.lint.constraint import ConstraintSet, conflicts, drop, put, refuse, requires
 from preflight.rules.megatron.option_names import REFUSED, a, all_of, any_of

@@ -1,4 +1,4 @@
-"""The optimizer: operations that overlap with it, and the precision and location of its states."""
+"""Checks of the optimizer: overlapping operations, and the precision and location of its states."""
 
 from preflight.lint.constraint import REMOVE, Change, ConstraintSet, Repair, conflicts, drop, put, refuse, requires
 from preflight.rules.megatron.option_names import REFUSED, a, all_of, distributed_at_first, gather_at_first

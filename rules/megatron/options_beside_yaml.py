@@ -1,11 +1,11 @@
-"""Options next to --yaml-cfg are ignored.
+"""Options are ignored because --yaml-cfg is given, too.
 
 ## What it does
 Finds options on the command line of a run that reads its arguments from the file given by `--yaml-cfg`.
 
 ## Why is this bad?
-The file replaces all options: `args = load_yaml(args.yaml_cfg)`. The command line has no effect, and no message is
-printed.
+Megatron replaces all options with the contents of the file: `args = load_yaml(args.yaml_cfg)`. The other options have
+no effect, and no message is printed.
 
 ## Example
     pretrain_gpt.py --yaml-cfg gpt.yaml --tensor-model-parallel-size 2

@@ -1,4 +1,4 @@
-"""Numbers that no check covers before the first step, outside the range in which they are meaningful."""
+"""Numbers outside their meaningful range that Megatron does not check before the first step."""
 
 from preflight.lint.constraint import ConstraintSet, put, refuse
 from preflight.rules.megatron.option_names import a, all_of, any_of

@@ -1,4 +1,4 @@
-"""Shared code of the rules about parsing faults: the problems of one kind, and the change that might fix one."""
+"""Shared code of the parsing rules. It finds the problems of one kind, and the change that might fix each problem."""
 
 from __future__ import annotations
 

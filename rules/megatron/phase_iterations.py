@@ -1,11 +1,11 @@
-"""The iterations at which training phases end are not whole numbers.
+"""An iteration at which a training phase ends is not a whole number.
 
 ## What it does
 Checks that `--phase-transition-iterations` is a list of whole numbers separated by commas.
 
 ## Why is this bad?
-Each entry is converted to a number when the arguments are validated; an entry that is not a whole number stops the run
-at start-up, on every rank.
+Megatron converts each entry to a number when it validates the arguments. An entry that is not a whole number stops the
+run at startup, on every rank.
 
 ## Example
     --phase-transition-iterations 100k,200k

@@ -1,4 +1,4 @@
-"""Layers that are distributed unevenly over pipeline stages."""
+"""Checks of uneven distributions of layers over pipeline stages."""
 
 from collections.abc import Iterator
 
@@ -37,16 +37,16 @@ OWNED = tuple(f"{MINDSPEED}:{line}" for line in MINDSPEED_LINES.values())
     reads=(NAME,),
 )
 def core_pipeline_layout(job: Job) -> Iterator[Finding | Unverified]:
-    """A pipeline layout string that does not describe the model.
+    """The pipeline layout string does not match the model.
 
     ## What it does
-    Reads `--pipeline-model-parallel-layout`: E embedding, t decoder layer, m prediction layer, L loss, `|` between
-    stages. Checks that the embedding comes first and the loss last, each exactly once, that the layout has as many
-    decoder and prediction layers as the model, and that all prediction layers come after the decoder, in one stage,
-    which must be the last virtual stage of its rank.
+    Reads `--pipeline-model-parallel-layout`, in which E stands for the embedding, t for a decoder layer, m for a
+    prediction layer, L for the loss, and `|` separates stages. Checks that the embedding comes first and the loss last,
+    each exactly once, and that the layout has as many decoder and prediction layers as the model. All prediction layers
+    must come after the decoder, in one stage, which must be the last virtual stage of its rank.
 
     ## Why is this bad?
-    The model configuration is refused at start-up.
+    Megatron refuses the model configuration at startup.
 
     ## Example
         --num-layers 12 --pipeline-model-parallel-size 2 --pipeline-model-parallel-layout "Etttttt|tttttL"
@@ -191,16 +191,16 @@ EARLIER = (
     reads=(FIRST, LAST),
 )
 def core_uneven_pipeline(job: Job) -> Iterator[Finding | Unverified]:
-    """The first and last pipeline stages leave a number of layers that the stages between them cannot share.
+    """The middle pipeline stages cannot evenly share the layers that the first and last stages leave.
 
     ## What it does
     With `--decoder-first-pipeline-num-layers` or `--decoder-last-pipeline-num-layers`, the other stages share the
     remaining layers. Checks that they share them evenly, that each share is divisible by the number of virtual stages,
-    and, from 0.16 on, that there are remaining layers exactly if there are stages in between. The sum must then also be
-    right if there is only one stage.
+    and, from 0.16 on, that there are remaining layers exactly if there are stages in between. From 0.16 on, the sum
+    must also be right if there is only one stage.
 
     ## Why is this bad?
-    The model configuration is refused at start-up.
+    Megatron refuses the model configuration at startup.
 
     ## Example
         --num-layers 32 --pipeline-model-parallel-size 4 --decoder-first-pipeline-num-layers 7

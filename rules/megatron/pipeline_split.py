@@ -1,4 +1,4 @@
-"""How layers are divided among pipeline stages and virtual stages."""
+"""Checks of how layers are divided among pipeline stages and virtual stages."""
 
 from preflight.lint.constraint import ConstraintSet, divides, drop, refuse
 from preflight.lint.expressions import total

@@ -1,4 +1,4 @@
-"""Precision of weights, gradients and losses."""
+"""Checks of the precision of weights, gradients and losses."""
 
 from preflight.lint.constraint import ConstraintSet, conflicts, drop, put, refuse, requires
 from preflight.rules.megatron.option_names import REFUSED, a, all_of, any_of, distributed_at_first

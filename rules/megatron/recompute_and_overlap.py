@@ -1,4 +1,4 @@
-"""Options for recomputation, overlap, CUDA graphs and offloading that the argument validator checks."""
+"""Checks that Megatron's argument validator makes on recomputation, overlap, CUDA graphs and offloading."""
 
 from preflight.lint.constraint import ConstraintSet, conflicts, drop, put, refuse, requires
 from preflight.rules.megatron.option_names import REFUSED, a, all_of, any_of

@@ -1,4 +1,4 @@
-"""Reinforcement learning: rollouts in flight, and CUDA graphs and caches between training and generation."""
+"""Checks of reinforcement learning: parallel rollouts, and CUDA graphs and caches between training and generation."""
 
 from preflight.lint.constraint import ConstraintSet, conflicts, drop, put, refuse
 from preflight.rules.megatron.option_names import REFUSED, a, all_of

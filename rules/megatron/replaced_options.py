@@ -1,4 +1,4 @@
-"""Options of older releases whose successor takes different values or needs an additional option."""
+"""Options of older releases whose replacement takes different values or needs an additional option."""
 
 from __future__ import annotations
 

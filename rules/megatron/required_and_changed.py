@@ -1,4 +1,4 @@
-"""Required arguments, and arguments that the framework changes."""
+"""Checks for missing required arguments, and for arguments that the framework changes."""
 
 from collections.abc import Iterator
 
@@ -42,7 +42,7 @@ PLACES = tuple(dict.fromkeys(f"{needed.file}:{needed.new}" for needed in NEEDED)
     upstream=PLACES,
 )
 def required_argument(job: Job) -> Iterator[Finding | Unverified]:
-    """An argument that every run needs is not given.
+    """A required argument is missing.
 
     ## What it does
     Checks that a run sets its micro-batch size, layers, hidden size, heads, positions, sequence length and learning
@@ -50,16 +50,16 @@ def required_argument(job: Job) -> Iterator[Finding | Unverified]:
     that do not train, no learning rate is needed.
 
     ## Why is this bad?
-    The run is refused at start-up, on every rank; if only the learning rate is missing, it is refused after the model
-    is built.
+    Every rank refuses the run at startup. If only the learning rate is missing, the run is refused after the model is
+    built.
 
     ## Example
         python pretrain_gpt.py --num-layers 12 --hidden-size 768 --num-attention-heads 12 --seq-length 1024 …
 
-    Use instead: the same command with `--max-position-embeddings 1024` and the other arguments that are named.
+    Use instead: the same command with `--max-position-embeddings 1024` and the other arguments that the message names.
 
     ## Fix safety
-    Unsafe: sets a micro-batch size of 1, or as many positions as tokens; other numbers cannot be guessed.
+    Unsafe: the fix sets a micro-batch size of 1, or as many positions as tokens. Other values cannot be guessed.
 
     ## References
     Megatron-LM d98e8a6, megatron/training/arguments.py:693, :1309, :1350, :2005,
@@ -142,16 +142,16 @@ ALIASES = frozenset(
     reads=(SWITCHED,),
 )
 def changed_silently(job: Job) -> Iterator[Finding]:
-    """The framework replaces a value in the configuration and at most logs it.
+    """The framework replaces a configured value and, at most, logs the change.
 
     ## What it does
-    Reports each argument in the configuration that Megatron's validator replaces: sequence parallelism with tensor
-    parallel 1, full recomputation with `--recompute-activations`, `--num-layers` with a hybrid pattern, asynchronous
-    saving without a persistent worker, and so on. Changes made by MindSpeed are covered by separate rules.
+    Reports each argument in the configuration that Megatron's validator replaces: sequence parallelism with a
+    tensor-parallel size of 1, full recomputation with `--recompute-activations`, `--num-layers` with a hybrid pattern,
+    asynchronous saving without a persistent worker, and so on. Changes made by MindSpeed are covered by separate rules.
 
     ## Why is this bad?
-    The run is not the one that the configuration describes. If the change costs memory or speed or affects the model,
-    the finding is a warning, otherwise a note.
+    The run differs from the one that the configuration describes. If the change costs memory or speed or affects the
+    model, the finding is a warning, otherwise a note.
 
     ## Example
         pretrain_gpt.py --recompute-granularity full --recompute-activations

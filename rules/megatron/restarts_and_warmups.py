@@ -1,4 +1,4 @@
-"""Restarts that lose the optimizer, warm-ups of a few steps, and one of two dropouts that is left on."""
+"""Checks for restarts that lose the optimizer state, very short warm-ups, and a dropout that is left on."""
 
 from preflight.lint.constraint import ConstraintSet, refuse
 from preflight.rules.megatron.option_names import SCHEDULER, a, all_of, any_of

@@ -1,4 +1,4 @@
-"""The arguments of the run that saved a checkpoint, compared with those of the run that loads it."""
+"""Compares the arguments of the run that saved a checkpoint with those of the run that loads it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tensors in a checkpoint, compared with those of the network that the run builds."""
+"""Compares the tensors in a checkpoint with those of the network that the run builds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checkpoints that are not written, folders that a run resumes from, and unused paths."""
+"""Checks for checkpoints that are not written, wrong folders to resume from, and unused paths."""
 
 import posixpath
 from collections.abc import Iterator
@@ -24,14 +24,14 @@ LOST = (
 
 @rule(severity=Severity.WARNING, id="megatron/nothing-saved", frameworks=("megatron",), reads=("train_iters",))
 def nothing_saved(job: Job) -> Iterator[Finding | Unverified]:
-    """A long run has no folder to save to.
+    """A long run does not save any checkpoints.
 
     ## What it does
     Finds a training run of 3,000 iterations or more that does not use `--save` and names its own data. Runs that may be
     given more options are not reported.
 
     ## Why is this bad?
-    No weights are written, neither during the run nor at the end: when the run ends, everything it has learned is lost.
+    No weights are written, neither during the run nor at its end, so the result of the training is lost.
 
     ## Example
         torchrun pretrain_gpt.py --train-iters 50000 --data-path corpus_text_document
@@ -71,13 +71,13 @@ LOCAL = ("/tmp/", "/var/tmp/", "/dev/shm/")
 
 @rule(severity=Severity.WARNING, id="megatron/saved-on-each-node", frameworks=("megatron",), reads=("save",))
 def saved_on_each_node(job: Job) -> Iterator[Finding | Unverified]:
-    """A run on several nodes saves its checkpoints in a folder that each node has for itself.
+    """A multi-node run saves its checkpoints to a folder that is local to each node.
 
     ## What it does
     Finds `--save` below `/tmp`, `/var/tmp` or `/dev/shm` in runs of 1,000 iterations or more on more than one node.
 
     ## Why is this bad?
-    Every node only writes the parts that its ranks hold, so that no node has a complete checkpoint, and none can be
+    Every node only writes the parts that its ranks hold, so no node has a complete checkpoint, and the run cannot be
     resumed on other nodes. Many clusters empty these folders when the job ends.
 
     ## Example
@@ -109,7 +109,7 @@ def saved_on_each_node(job: Job) -> Iterator[Finding | Unverified]:
 
 @rule(severity=Severity.WARNING, id="megatron/cache-on-each-node", frameworks=("megatron",), reads=("data_cache_path",))
 def cache_on_each_node(job: Job) -> Iterator[Finding | Unverified]:
-    """A run on several nodes caches the index of its data in a folder that each node has for itself.
+    """A multi-node run caches its data index in a folder that is local to each node.
 
     ## What it does
     Finds `--data-cache-path` below `/tmp`, `/var/tmp` or `/dev/shm` in runs of 1,000 iterations or more on more than
@@ -160,7 +160,7 @@ CONVERTED = lazy_pattern(
 
 @rule(severity=Severity.WARNING, id="megatron/taken-for-resume", frameworks=("megatron",), reads=("no_load_optim",))
 def taken_for_resume(job: Job) -> Iterator[Finding | Unverified]:
-    """Weights of another run are loaded as if that run were being resumed.
+    """The run loads the weights of another run as if it were resuming that run.
 
     ## What it does
     Finds `--load` with a folder other than that of `--save` if `--no-load-optim` skips the optimizer and `--finetune`
@@ -169,8 +169,8 @@ def taken_for_resume(job: Job) -> Iterator[Finding | Unverified]:
     iteration.
 
     ## Why is this bad?
-    Without `--finetune` the run takes over the iteration and the samples of the other run: training starts in the
-    middle of its schedule, after the data that the other run has read, or ends immediately because its last iteration
+    Without `--finetune`, the run inherits the iteration and the sample count of the other run. Training starts in the
+    middle of the schedule, after the data that the other run has read, or ends immediately because the last iteration
     has already been reached.
 
     ## Example
@@ -209,16 +209,16 @@ def taken_for_resume(job: Job) -> Iterator[Finding | Unverified]:
 
 @rule(severity=Severity.WARNING, id="megatron/load-folder-misspelt", frameworks=("megatron",), reads=("load",))
 def load_folder_misspelt(job: Job) -> Iterator[Finding | Unverified]:
-    """The folder to load from differs by a letter from the folder to save to.
+    """The names of the folders to load from and to save to differ by one letter.
 
     ## What it does
-    Compares the folders of `--load` and `--save`, and reports them if they differ in one part of the path, and there by
-    an added, missing or swapped letter, by case, or by separators. Digits and a letter at the end other than `s` are
-    taken as the names of different runs.
+    Compares the folders of `--load` and `--save`, and reports them if they differ in only one part of the path, by an
+    added, missing or swapped letter, by case, or by separators. Names that differ in digits, or in a final letter other
+    than `s`, are considered names of different runs.
 
     ## Why is this bad?
-    If nothing is found in the folder of `--load`, Megatron-LM prints a warning and trains from random weights: each
-    time the job is restarted, it begins again.
+    If nothing is found in the folder of `--load`, Megatron-LM prints a warning and trains from random weights, so the
+    run begins again each time the job is restarted.
 
     ## Example
         --load /runs/llama/checkpoint --save /runs/llama/checkpoints
@@ -271,7 +271,7 @@ TRIAL = 100
 
 @rule(severity=Severity.WARNING, id="unused-path", frameworks=("megatron",), noticed=True)
 def unused_path(job: Job) -> Iterator[Finding]:
-    """A script sets a folder to save to or to load from, but no option uses it.
+    """A script sets a folder for saving or loading that no option uses.
 
     ## What it does
     Finds `CKPT_LOAD_DIR` in a script that never reads it but reads `CKPT_SAVE_DIR`, and vice versa.

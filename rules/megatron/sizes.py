@@ -1,4 +1,4 @@
-"""Sizes of the network and of its sequences."""
+"""Checks of the sizes of the network and its sequences."""
 
 from preflight.lint.constraint import ConstraintSet, conflicts, divides, drop, put, refuse
 from preflight.lint.expressions import nearest_divisor, other_divisor, two_divisors, where

@@ -1,4 +1,4 @@
-"""The time limit of a batch job against the length of the run."""
+"""Checks of the time limit of a batch job."""
 
 from collections.abc import Iterator
 
@@ -41,7 +41,7 @@ def limit(job: Job) -> tuple[Span, float, str] | None:
     reads=("exit_duration_in_mins",),
 )
 def exit_after_limit(job: Job) -> Iterator[Finding | Unverified]:
-    """The run is to save and exit at a time when the batch job has already ended.
+    """The run is set to save and exit after the time limit of the batch job.
 
     ## What it does
     Compares `--exit-duration-in-mins` with the limit of the `#SBATCH` lines.
@@ -82,7 +82,7 @@ def exit_after_limit(job: Job) -> Iterator[Finding | Unverified]:
 
 @rule(severity=Severity.WARNING, id="megatron/limit-in-minutes", frameworks=("megatron",), reads=("train_iters",))
 def limit_in_minutes(job: Job) -> Iterator[Finding]:
-    """The time limit of a long run is in minutes and seconds, although hours and minutes seem to be meant.
+    """The time limit of a long run is in minutes and seconds, but hours and minutes seem to be intended.
 
     ## What it does
     Finds `#SBATCH --time=24:00` and the like, from 12:00 to 99:00, in runs of 10,000 iterations or more.

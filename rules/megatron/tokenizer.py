@@ -1,4 +1,4 @@
-"""Requirements of tokenizers: files that must be named, and a size that must be given."""
+"""Checks of tokenizer options, such as the required files and vocabulary size."""
 
 from preflight.lint.constraint import ConstraintSet, put, refuse
 from preflight.rules.megatron.option_names import a, all_of, any_of

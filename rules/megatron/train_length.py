@@ -1,4 +1,4 @@
-"""How long a run trains, warms up and decays its learning rate: in iterations or in samples, not both."""
+"""Checks of training, warm-up and decay lengths, which must be given in either iterations or samples."""
 
 from preflight.lint.constraint import ConstraintSet, conflicts, drop, refuse
 from preflight.rules.megatron.option_names import REFUSED, a, all_of

@@ -1,4 +1,4 @@
-"""Weights sharded beyond tensor parallelism (gtp)."""
+"""Checks of weights that are sharded beyond tensor parallelism (GTP)."""
 
 from preflight.lint.constraint import ConstraintSet, conflicts, drop, requires
 from preflight.rules.megatron.option_names import REFUSED, a, all_of, any_of, weights_sharded

@@ -1,4 +1,4 @@
-"""Options and values that the parser does not accept."""
+"""Checks for options and values that the parser does not accept."""
 
 from collections.abc import Iterator
 
@@ -21,13 +21,14 @@ from preflight.source.source_file import Span
     noticed=True,
 )
 def parsing_bad_choice(job: Job) -> Iterator[Finding]:
-    """A value that is not one of the choices of its option.
+    """The value is not one of the choices of its option.
 
     ## What it does
     Compares a value with the choices that its option has in this version of the framework, including letter case. The
-    finding is a warning if the requested version is not described, because its choices may differ. The same applies if
-    no target is given and earlier releases that are still in use accept the value, or if the launch has options that no
-    described parser knows: a fork has its own choices. It is a note if such a launch uses a choice that earlier releases accept.
+    finding is a warning if preflight does not know the requested version, because its choices may differ. The same
+    applies if no target is given and earlier releases that are still in use accept the value, or if the launch has
+    options that no known parser has, because a fork has its own choices. It is a note if such a launch uses a choice
+    that earlier releases accept.
 
     ## Why is this bad?
     The parser exits with code 2 on every rank before anything else happens.
@@ -64,10 +65,11 @@ def parsing_bad_choice(job: Job) -> Iterator[Finding]:
     noticed=True,
 )
 def parsing_bad_value(job: Job) -> Iterator[Finding]:
-    """A value that the option's type refuses.
+    """The value does not have the type that its option requires.
 
     ## What it does
-    Reads each value in the same way as the parser: whole numbers, numbers, patterns such as `[0]*1+[1]*3`.
+    Parses each value as the framework does, for example as a whole number, a number, or a pattern such as
+    `[0]*1+[1]*3`.
 
     ## Why is this bad?
     The parser exits with code 2 on every rank before anything else happens.
@@ -107,12 +109,12 @@ _FILLED = lazy_pattern(r"""(?m)^[ \t]*(?:(?:export[ \t]+)?(\w+)=["']?\$\{\1|:[ \
     noticed=True,
 )
 def parsing_missing_value(job: Job) -> Iterator[Finding]:
-    """An option lacks its value.
+    """An option is missing its value.
 
     ## What it does
-    Finds options that take a value at the end of a command or before another option. A variable that is never set
-    leaves its option without a value. A variable whose default is empty, as in `${CKPT:-}`, must be set by the caller:
-    this is a warning.
+    Finds options that take a value but are at the end of a command or before another option. A variable that is never
+    set leaves its option without a value. If the variable has an empty default, as in `${CKPT:-}`, the finding is a
+    warning, because the caller may set the variable.
 
     ## Why is this bad?
     The parser exits with code 2 on every rank before anything else happens.
@@ -162,7 +164,7 @@ def left_to_the_caller(problem: Problem) -> str | None:
     noticed=True,
 )
 def parsing_stray_word(job: Job) -> Iterator[Finding]:
-    """An argument that does not belong to any option.
+    """An argument does not belong to any option.
 
     ## What it does
     Finds words after a switch, or after an option that already has its value. The words of a variable that is meant to
@@ -221,15 +223,16 @@ def _quoting(problem: Problem) -> Fix | None:
     noticed=True,
 )
 def parsing_unknown_flag(job: Job) -> Iterator[Finding]:
-    """The framework does not have an option with this name in this version.
+    """This version of the framework does not have an option with this name.
 
     ## What it does
     Compares every option with the options of the framework's parser. As upstream, names must not be abbreviated, and
     underscores are not accepted for hyphens. The message names the other framework or version that has the option, or
-    an option with a similar name. The finding is a warning or a note if the entry script may define additional options,
-    or if the target is not given or not described and either no similar option exists or earlier releases that are
-    still in use have it; it is a note if only releases before the described ones have it. If such a script omits an option, its default may differ from that of the framework, so
-    omitted options are not judged.
+    an option with a similar name. The finding is a warning or a note if the entry script may define additional options.
+    The same applies if the target is not given or not known, and either no similar option exists or earlier releases
+    that are still in use have the option. The finding is a note if only releases older than those that preflight knows
+    have the option. The default of an option that such a script omits may differ from that of the framework, so omitted
+    options are not checked.
 
     ## Why is this bad?
     The parser exits with code 2 on every rank, after the job has waited in the queue.

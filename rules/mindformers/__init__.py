@@ -1,9 +1,9 @@
-"""Declared constraints and rules of mindformers, by topic."""
+"""Declared checks and rules for MindFormers, by topic."""
 
 FAMILIES = {
-    "class": "Classes that a config names, and their arguments.",
-    "pynative": "Settings of pynative training.",
-    "recompute": "Recomputation that frees less memory than it seems to.",
-    "select_recompute": "Layers and operators selected for recomputation.",
+    "class": "Checks of the classes that a config names, and of their arguments.",
+    "pynative": "Checks of pynative training settings.",
+    "recompute": "Checks for recomputation that frees less memory than it seems to.",
+    "select_recompute": "Checks of layers and operators that are selected for recomputation.",
 }
 """The topic pages. Rule functions whose file names start with the same word share one page."""

@@ -1,4 +1,4 @@
-"""No mcore network has the architecture that the config names.
+"""The config names an architecture that no mcore network has.
 
 ## What it does
 With `use_legacy: False`, checks `architectures` of `model.model_config`, which is a name or a list that begins with

@@ -1,4 +1,4 @@
-"""Data of Megatron's format: the columns that the loader makes, and the part that is used for training."""
+"""Checks of Megatron-format data: the columns of the loader, and the training split."""
 
 import re
 from collections.abc import Iterator
@@ -26,12 +26,12 @@ def _is_blended(job: Job) -> bool:
 
 @rule(id="mindformers/blended-columns", severity=Severity.ERROR, frameworks=("mindformers",), reads=(COLUMNS,))
 def blended_columns(job: Job) -> Iterator[Finding]:
-    """The loader of Megatron's data makes another number of columns than are named.
+    """The number of named input columns differs from the number of columns that the data loader produces.
 
     ## What it does
-    Compares the length of `input_columns` with the columns that `BlendedMegatronDatasetDataLoader` makes: tokens,
-    labels, loss mask and positions, and a fifth one with `create_attention_mask` or `create_compressed_eod_mask`. One
-    of the two must be given.
+    Compares the length of `input_columns` with the columns that `BlendedMegatronDatasetDataLoader` produces: tokens,
+    labels, loss mask and positions, and a fifth column with `create_attention_mask` or `create_compressed_eod_mask`.
+    One of these two settings must be given.
 
     ## Why is this bad?
     MindSpore stops at the first batch, because every column needs a name.
@@ -54,7 +54,7 @@ def blended_columns(job: Job) -> Iterator[Finding]:
           input_columns: [input_ids, labels, loss_mask, position_ids, attention_mask]
 
     ## Fix safety
-    No fix: either the mask or the column may be meant.
+    No fix: either the mask or the column may be intended.
 
     ## References
     MindFormers v1.5.0, mindformers/dataset/blended_datasets/gpt_dataset.py:231, GPTDataset.__getitem__; v1.7.0, :225
@@ -84,7 +84,7 @@ def blended_columns(job: Job) -> Iterator[Finding]:
 
 @rule(id="mindformers/no-training-split", severity=Severity.ERROR, frameworks=("mindformers",), reads=(CONFIG,))
 def no_training_split(job: Job) -> Iterator[Finding]:
-    """The split of the data leaves nothing to train on.
+    """The data split leaves no data for training.
 
     ## What it does
     Reads the first number of `split` of `BlendedMegatronDatasetDataLoader`, the share of the training data.

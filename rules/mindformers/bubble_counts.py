@@ -5,8 +5,8 @@ With the zero_bubble_v schedule, checks that a list in `recompute_config` (or in
 for each of the two virtual chunks of a stage.
 
 ## Why is this bad?
-The framework reverses the second entry, because the second chunk runs through the stages backwards. A plain count
-cannot be reversed, and neither can a missing entry: every rank crashes while the network is built.
+The framework reverses the second entry, because the second chunk runs through the stages backwards. A plain count or a
+missing entry cannot be reversed, so every rank crashes while the network is built.
 
 ## Example
     parallel: {pipeline_config: {pipeline_interleave: True, pipeline_scheduler: zero_bubble_v}}
@@ -15,7 +15,7 @@ Use instead:
     recompute_config: {select_recompute: {'mlp\\.mul': [[1, 1], [1, 1]]}}
 
 ## Fix safety
-Unsafe: each stage recomputes the same number of layers, now half of them in each chunk.
+Unsafe: each stage recomputes the same number of layers, but half of them in each chunk.
 
 ## References
 MindFormers v1.7.0 and 2.1.0, mindformers/parallel_core/training_graph/transformer/utils.py:472,

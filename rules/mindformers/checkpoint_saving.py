@@ -1,4 +1,4 @@
-"""Checkpoint names, how often checkpoints are saved, and the weights that a run starts from."""
+"""Checks of checkpoint names, checkpoint intervals, and the weights that a run starts from."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ _SAVES = lazy_pattern(r"(?i)checkpoint|ckpt|exit|save")
     severity=Severity.WARNING, id="mindformers/checkpoint-interval", frameworks=("mindformers",), reads=("callbacks",)
 )
 def checkpoint_interval(job: Job) -> Iterator[Finding]:
-    """No checkpoint is saved: the callback for it is missing, or it saves every 0 steps.
+    """No checkpoint is saved because the callback is missing or its interval is 0 steps.
 
     ## What it does
     Finds training runs whose `CheckpointMonitor` sets `save_checkpoint_steps` to 0 without `save_checkpoint_seconds`,
@@ -157,7 +157,7 @@ LOADS = ("load_checkpoint", "checkpoint.load_path")
 
 @rule(id="weights-of-other-size", severity=Severity.ERROR, frameworks=("mindformers", "pynative"), reads=("(site)",))
 def weights_of_other_size(job: Job) -> Iterator[Finding]:
-    """The weights that the run loads and its network have different hidden sizes.
+    """The weights that the run loads have a different hidden size from that of its network.
 
     ## What it does
     With `--site`, compares the hidden size of the config with the embedding table in the weights of `load_checkpoint`

@@ -1,4 +1,4 @@
-"""Checks at the start of a graph-mode run on missing checkpoints, interleaved batches and latent attention."""
+"""Checks made at the start of a graph-mode run: missing checkpoints, interleaved batches and latent attention."""
 
 from preflight.lint.constraint import ConstraintSet, put, refuse
 from preflight.lint.expressions import all_of, any_of

@@ -1,4 +1,4 @@
-"""Arguments of classes that a config names."""
+"""Checks of the arguments of classes that a config names."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -31,7 +31,7 @@ def class_argument_missing(job: Job) -> Iterator[Finding]:
 
     ## Why is this bad?
     Every rank calls the class with exactly the arguments of the section, after the network has been built. Python
-    raises a TypeError because of the missing argument.
+    raises a TypeError because an argument is missing.
 
     ## Example
         runner_wrapper:
@@ -106,8 +106,8 @@ def class_argument_refused(job: Job) -> Iterator[Finding]:
             checkpoint_format: safetensors
 
     ## Fix safety
-    Safe if a number is only rewritten in the form that the class accepts. Unsafe if another word, True or False is most
-    likely intended.
+    Safe if a number is only rewritten in the form that the class accepts. Unsafe if the fix guesses another word, True
+    or False.
 
     ## References
     MindFormers v1.5.0, mindformers/core/optim/adamw.py:82, _check_param_value
@@ -243,9 +243,10 @@ def class_argument_unknown(job: Job) -> Iterator[Finding]:
 
     ## What it does
     Compares the keys of `optimizer`, `lr_schedule`, `runner_wrapper` with its `scale_sense`, and the `callbacks` of a
-    training run with the arguments that the class has had in any MindFormers release from 1.0 to 2.0. A key that the class rejects is an
-    error; for releases after 2.0, only a key that is almost an argument is. Schedules and wrappers silently accept any
-    key, so there only a key that is almost an argument gets a warning, such as `warmup_step` for `warmup_steps`.
+    training run with the arguments that the class has had in any MindFormers release from 1.0 to 2.0. A key that the
+    class rejects is an error. For releases after 2.0, it is an error only if it is almost the name of an argument.
+    Schedules and wrappers silently accept any key, so in these sections only a key that is almost the name of an
+    argument gets a warning, such as `warmup_step` for `warmup_steps`.
 
     ## Why is this bad?
     Every rank builds the class after the network, and crashes with a TypeError. If the class silently accepts the key,

@@ -1,4 +1,4 @@
-"""Classes that a config names."""
+"""Checks of the classes that a config names."""
 
 from collections.abc import Iterator
 
@@ -22,7 +22,7 @@ _TRAINER = "CausalLanguageModelingTrainer"
 
 @rule(id="class-missing", severity=Severity.ERROR, frameworks=("mindformers",))
 def class_missing(job: Job) -> Iterator[Finding]:
-    """A section that must name its class does not name one.
+    """A section does not name its class.
 
     ## What it does
     Checks that `trainer` has a type and, in a legacy config, that `model.arch` and `model.model_config` have one. A
@@ -30,8 +30,8 @@ def class_missing(job: Job) -> Iterator[Finding]:
     must be a string.
 
     ## Why is this bad?
-    The trainer and the network are looked up by this name: without it, every rank crashes at startup. The config of an
-    mcore network does not name a type; without `use_legacy: False`, it is treated as a legacy config.
+    The framework looks the trainer and the network up by this name. Without the name, every rank crashes at startup.
+    The config of an mcore network does not name a type; without `use_legacy: False`, it is treated as a legacy config.
 
     ## Example
         model:
@@ -169,7 +169,7 @@ _LINE = {"1.0.0": 140, "1.2.0": 140, "1.3.2": 250, "1.5.0": 251}
 
 @rule(id="class-misspelt", severity=Severity.ERROR, sometimes=(Severity.WARNING,), frameworks=("mindformers",))
 def class_misspelt(job: Job) -> Iterator[Finding]:
-    """A class is misspelt.
+    """The name of a class is misspelt.
 
     ## What it does
     Compares the types in the sections of a run with the classes that MindFormers, its research models and MindSpore

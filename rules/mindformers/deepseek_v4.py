@@ -1,4 +1,4 @@
-"""Checks of graph-mode MindFormers on DeepSeek-V4 attention and hash routing, and older checks on data."""
+"""Checks that graph-mode MindFormers makes on DeepSeek-V4 attention and hash routing, and older checks of the data."""
 
 from preflight.lint.constraint import ConstraintSet, divides, refuse
 from preflight.lint.expressions import all_of, any_of

@@ -1,4 +1,4 @@
-"""Counting or moving experts does not work with another setting of the run.
+"""Expert load counting or expert relocation does not work with another setting of the run.
 
 ## What it does
 With `print_expert_load` or `enable_expert_relocation`, checks that the optimizer is `AdamW`, that

@@ -1,4 +1,4 @@
-"""Checks of graph-mode MindFormers on mixtures of experts."""
+"""Checks that graph-mode MindFormers makes on mixtures of experts."""
 
 from preflight.lint.constraint import ConstraintSet, divides, in_range, put, refuse
 from preflight.lint.expressions import all_of, any_of

@@ -1,4 +1,4 @@
-"""Requirements of hyper-connections (several residual streams) in graph mode and in pynative mode."""
+"""Requirements of hyper-connections (several residual streams) in graph mode and pynative mode."""
 
 from preflight.dialects.mindformers.graph_value_kinds import ABOVE_0, REAL, WHOLE_FROM_0, WHOLE_FROM_1
 from preflight.dialects.mindformers.pynative_network_fields import names

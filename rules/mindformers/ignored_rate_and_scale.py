@@ -1,4 +1,4 @@
-"""Learning rates and loss scales of the optimizer that have no effect."""
+"""Checks for an ignored learning rate and a missing loss scale."""
 
 from collections.abc import Iterator
 
@@ -9,14 +9,14 @@ HALF = "float16"
 
 @rule(severity=Severity.NOTE, id="mindformers/ignored-rate", frameworks=("mindformers",), reads=("lr_schedule",))
 def ignored_rate(job: Job) -> Iterator[Finding]:
-    """The learning rate of the optimizer differs from that of the schedule, which replaces it.
+    """The learning rate of the optimizer is ignored because the schedule sets a different one.
 
     ## What it does
     Finds training runs with a `learning_rate` in `optimizer` and another one in `lr_schedule`.
 
     ## Why is this bad?
-    With a schedule, the optimizer is built with the rates of the schedule, and its own `learning_rate` is never read:
-    after a change of it, the run trains at the former rate.
+    With a schedule, the optimizer is built with the rates of the schedule, and its own `learning_rate` is never read.
+    Changing that setting does not change the rate of the run.
 
     ## Example
         optimizer: {type: AdamW, learning_rate: 1.0e-4}
@@ -47,14 +47,15 @@ def ignored_rate(job: Job) -> Iterator[Finding]:
 
 @rule(severity=Severity.WARNING, id="mindformers/half-unscaled", frameworks=("mindformers",), reads=("runner_wrapper",))
 def half_unscaled(job: Job) -> Iterator[Finding]:
-    """The network computes in float16, and the loss is not scaled.
+    """The network computes in float16, but the loss is not scaled.
 
     ## What it does
     Finds training runs with `compute_dtype` float16 whose `MFTrainOneStepCell` has a `scale_sense` of 1, which is also
     the default.
 
     ## Why is this bad?
-    Gradients of float16 below 6e-8 become 0. Without a loss scale most of them are lost, and the weights hardly move.
+    Float16 gradients below 6e-8 are rounded to 0. Without a loss scale most of them are lost, and the weights hardly
+    move.
 
     ## Example
         model: {model_config: {type: LlamaConfig, compute_dtype: float16}}

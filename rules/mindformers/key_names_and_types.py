@@ -1,4 +1,4 @@
-"""Keys with two names, values of the wrong type, and mappings that are nested too deep."""
+"""Checks of values of the wrong type, settings with two names, and mappings that are nested too deeply."""
 
 from collections.abc import Callable, Iterator
 
@@ -33,7 +33,7 @@ _NO_DEFAULT = frozenset(f"model.model_config.{name}" for name in _NEEDED)
 
 @rule(id="wrong-type", severity=Severity.ERROR, frameworks=("mindformers",))
 def wrong_type(job: Job) -> Iterator[Finding]:
-    """The framework rejects the type or the name that a setting has as its value.
+    """The value of a setting has the wrong type, or is not one of the allowed names.
 
     ## What it does
     Checks every setting whose value graph-mode MindFormers, or the underlying MindSpore, checks before training:
@@ -54,8 +54,8 @@ def wrong_type(job: Job) -> Iterator[Finding]:
           data_parallel: 8
 
     ## Fix safety
-    Safe if the string or the whole float is replaced by the number or switch that it represents. Unsafe if a batch
-    setting becomes the smallest value that works, or if a setting is removed so that its default applies.
+    Safe if the string or the whole float is replaced by the number or switch that it represents. Unsafe if the fix sets
+    a batch setting to the smallest value that works, or removes a setting so that its default applies.
 
     ## References
     MindFormers v1.5.0, mindformers/modules/transformer/op_parallel_config.py:163, OpParallelConfig
@@ -214,13 +214,13 @@ _FILE = "mindformers/parallel_core/transformer_config_utils.py"
 
 @rule(id="clashing-names", severity=Severity.ERROR, frameworks=("mindformers",))
 def clashing_names(job: Job) -> Iterator[Finding | Unverified]:
-    """One setting of an mcore model is set under two names.
+    """A setting of an mcore model is given under two different names.
 
     ## What it does
     Resolves the names in `model_config`, in the sections that go into the transformer config, and in the `config.json`
     of `pretrained_model_dir` to the fields they set, and finds fields that are set twice. MindFormers 1.7 always
     rejects this; since 2.0, it is rejected only if the two values differ. The defaults of the model's class count, too:
-    its num_hidden_layers has a value even if the file only sets num_layers.
+    `num_hidden_layers` has a value even if the file only sets `num_layers`.
 
     ## Why is this bad?
     The conversion to a transformer config fails, on every rank.
@@ -307,7 +307,7 @@ UPSTREAM = {
 
 @rule(id="nested-too-deep", severity=Severity.ERROR, frameworks=("mindformers", "pynative"))
 def nested_too_deep(job: Job) -> Iterator[Finding]:
-    """Mappings are nested deeper than the framework allows.
+    """Mappings are nested more deeply than the framework allows.
 
     ## What it does
     Counts the levels of nested mappings; a list ends the count, as in the framework's own check. The framework rejects

@@ -1,4 +1,4 @@
-"""Checks that graph-mode MindFormers makes before anything is built: modes, validators, checkpoints."""
+"""Checks of modes, validators and checkpoints that graph-mode MindFormers makes before it builds anything."""
 
 from preflight.lint.constraint import ConstraintSet, drop, in_range, one_of, put, refuse, requires
 from preflight.lint.expressions import all_of, any_of

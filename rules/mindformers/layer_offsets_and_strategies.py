@@ -1,4 +1,4 @@
-"""Layer offsets of stages, dataset strategies, and runs with parallelism switched off."""
+"""Checks of per-stage layer offsets, dataset strategies, and runs with parallelism switched off."""
 
 from collections.abc import Iterator
 
@@ -28,7 +28,7 @@ _LAYERED = ("llama", "deepseek", "glm")
     after=("mindformers/fewer-layers-than-stages", "mindformers/fewer-layers-than-chunks"),
 )
 def bad_offset(job: Job) -> Iterator[Finding]:
-    """offset does not distribute all layers over the pipeline stages.
+    """The setting offset does not distribute all layers over the pipeline stages.
 
     ## What it does
     Assigns layers to stages as the framework does: `num_layers // (stages * chunks)` layers per stage, plus `offset`.
@@ -36,8 +36,8 @@ def bad_offset(job: Job) -> Iterator[Finding]:
     layers. In legacy models, the multi-token-prediction layer of DeepSeek-V3 counts as one more layer.
 
     ## Why is this bad?
-    Every rank fails when it builds the network, after the launch. A whole number other than 0 is worse: it passes the
-    check and is then applied to *every* stage, so that stages contain layers that do not exist.
+    Every rank fails when it builds the network, after the launch. A whole number other than 0 is worse. It passes the
+    check and is then applied to *every* stage, so some stages contain layers that do not exist.
 
     ## Example
     With 42 layers over 4 stages:
@@ -141,10 +141,11 @@ def dataset_strategy(job: Job) -> Iterator[Finding]:
     """full_batch and dataset_strategy do not match the data-parallel layout.
 
     ## What it does
-    Without `full_batch`, every rank reads its own part of the batch, and `dataset_strategy` defines how: a list of
-    lists whose first number is `data_parallel`, one for every column of `train_dataset.input_columns`, with as many
-    numbers as the column has dimensions. Before 1.7, the strategy is used only if `full_batch` is False. Since 1.7, a
-    strategy is always used if it is given, and `full_batch: False` alone is fine.
+    Without `full_batch`, every rank reads its own part of the batch, as `dataset_strategy` defines. The strategy is a
+    list of lists, one for every column of `train_dataset.input_columns`. Each inner list has as many numbers as the
+    column has dimensions, and its first number is `data_parallel`. Before 1.7, the strategy is used only if
+    `full_batch` is False. Since 1.7, a strategy is always used if it is given, and `full_batch: False` alone is
+    accepted.
 
     ## Why is this bad?
     The trainer refuses to start on every rank.
@@ -258,7 +259,7 @@ SIZES = ("data_parallel", "model_parallel", "pipeline_stage", "context_parallel"
 
 @rule(severity=Severity.WARNING, id="parallel-switched-off", frameworks=("mindformers",), reads=("use_parallel",))
 def parallel_switched_off(job: Job) -> Iterator[Finding]:
-    """The devices of a run do not train together.
+    """The devices of the run do not train together because parallelism is switched off.
 
     ## What it does
     Finds `use_parallel: False` in a run with several devices whose `parallel_config` divides the work among them.

@@ -1,4 +1,4 @@
-"""Missing learning rates and warm-up lengths."""
+"""Checks for missing learning rates and warm-up lengths."""
 
 from collections.abc import Iterator
 
@@ -38,7 +38,7 @@ def learning_rate_missing(job: Job) -> Iterator[Finding]:
         lr_schedule: {type: CosineWithWarmUpLR, learning_rate: 1.0e-5, warmup_ratio: 0.01}
 
     ## Fix safety
-    Unsafe: the fix uses the rate of the optimizer if there is one, which may not be the intended one.
+    Unsafe: the fix uses the learning rate of the optimizer if there is one, but another rate may be intended.
 
     ## References
     MindFormers v1.5.0, mindformers/core/lr/lr_schedule.py:485, :523; v1.7.0, :463, :502, CosineWithWarmUpLR; others alike

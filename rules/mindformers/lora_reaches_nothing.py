@@ -1,4 +1,4 @@
-"""The adapters of a LoRA run match no layer, or one of their settings is not read.
+"""The LoRA adapters match no layer, or one of their settings is not read.
 
 ## What it does
 Checks `pet_config` for parts of `target_modules` that cannot match any layer of `LlamaForCausalLM`, keys that

@@ -1,4 +1,4 @@
-"""A key is outside of the section above it, as if its indentation were lost.
+"""A key seems to belong to the section above it, but its indentation is missing.
 
 ## What it does
 Finds keys at the top level, or in `model`, that nothing reads there and that the section right above them could have:

@@ -1,4 +1,4 @@
-"""Checks of the mcore transformer config (use_legacy: False)."""
+"""Checks that the mcore transformer config makes (with use_legacy: False)."""
 
 from preflight.lint.constraint import ConstraintSet, divides, put, refuse
 from preflight.lint.expressions import all_of, any_of

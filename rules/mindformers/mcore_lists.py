@@ -1,10 +1,10 @@
-"""The configuration of an mcore network rejects a list or the form of a setting.
+"""The configuration of an mcore network rejects the form of a list or a setting.
 
 ## What it does
-With `use_legacy: False`, checks that with the zero_bubble_v schedule, a `recompute` list has one row per virtual chunk;
-that an attention window is two numbers of at least -1; that `moe_layer_freq` is a number or a list with a 0 or 1 for
-each layer, all 1 after the leading dense layers; and that every group of `grouped_lr_schedule` names its params in a
-list.
+With `use_legacy: False`, checks the form of four settings. With the zero_bubble_v schedule, a `recompute` list must
+have one row per virtual chunk. An attention window must be two numbers of at least -1. `moe_layer_freq` must be a
+number, or a list with a 0 or 1 for each layer, all 1 after the leading dense layers. Every group of
+`grouped_lr_schedule` must name its params in a list.
 
 ## Why is this bad?
 Every rank fails when it creates the configuration of the network or builds the optimizer.

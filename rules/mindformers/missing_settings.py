@@ -1,4 +1,4 @@
-"""Keys and sections that a config must have."""
+"""Checks for missing keys and sections."""
 
 from collections.abc import Iterator
 
@@ -164,14 +164,14 @@ _SECTION_LEFT_OUT_LINE = {"1.5.0": 676}
 
 @rule(id="section-left-out", severity=Severity.WARNING, frameworks=("mindformers",), after=("missing-key",))
 def section_left_out(job: Job) -> Iterator[Finding]:
-    """A section that training needs is missing, and the framework fills it in from its template.
+    """A section that training needs is missing, so the framework uses the section of its template.
 
     ## What it does
     Finds training configs without `lr_schedule`, `optimizer` or `callbacks`, which releases since 1.5 fill in from
     their template, and names the replacement. A section in a `base_config` counts as present.
 
     ## Why is this bad?
-    Only one line of the log mentions it. Without `lr_schedule`, the run uses a cosine schedule from 5e-5 to 0,
+    Only one log line mentions the replacement. Without `lr_schedule`, the run uses a cosine schedule from 5e-5 to 0,
     regardless of `optimizer.learning_rate`. Without `callbacks`, no checkpoint is ever saved.
 
     ## Example
@@ -248,14 +248,14 @@ _TEMPLATE_NOT_FILLED_LINE = {"1.5.0": 288, "1.7.0": 357, "2.1.0": 357}
 
 @rule(id="template-not-filled", severity=Severity.ERROR, frameworks=("mindformers",))
 def template_not_filled(job: Job) -> Iterator[Finding]:
-    """A config is a template that does not define the data and the network yet.
+    """The config is a template in which the data and the network are not filled in.
 
     ## What it does
     Finds training configs in which both `train_dataset` and `model.arch` are present but empty, as in the template that
     MindFormers ships (`configs/general/run_general_task.yaml`). The missing data are not reported a second time.
 
     ## Why is this bad?
-    The trainer reads the data section first and then builds the network by its type: the run crashes at startup.
+    The trainer reads the data section first and then builds the network by its type, so the run crashes at startup.
 
     ## Example
         train_dataset:

@@ -1,5 +1,4 @@
-"""Checks of graph-mode MindFormers models other than Llama, and how experts are distributed over data-parallel
-ranks."""
+"""Checks of graph-mode models other than Llama, and of how experts are distributed over data-parallel ranks."""
 
 from preflight.lint.constraint import ConstraintSet, divides, put, refuse
 from preflight.lint.expressions import all_of

@@ -1,4 +1,4 @@
-"""Checks of legacy graph-mode models on their model_config."""
+"""Checks that legacy graph-mode models make on their model_config."""
 
 from preflight.lint.constraint import ConstraintSet, divides, put, refuse
 from preflight.lint.expressions import all_of, any_of

@@ -1,4 +1,4 @@
-"""Layer counts and limits that the configuration of an mcore network checks, in graph mode and in pynative mode."""
+"""Checks that the configuration of an mcore network makes on layer counts and limits, in graph and pynative mode."""
 
 from preflight.dialects.mindformers.graph_value_kinds import WHOLE_FROM_1
 from preflight.dialects.mindformers.pynative_network_fields import names

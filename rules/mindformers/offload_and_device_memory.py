@@ -1,4 +1,4 @@
-"""Offloading, and the device memory that a process uses."""
+"""Checks of offloading and the device memory of a process."""
 
 from collections.abc import Iterator
 
@@ -32,7 +32,7 @@ def bad_swap_value(job: Job) -> Iterator[Finding]:
         swap_config: {swap: True, layer_swap: [{layers: [0, 1], backward_prefetch: 1}]}
 
     ## Fix safety
-    Safe: the default distance is one layer.
+    Safe: the fix uses the default distance, which is one layer.
 
     ## References
     MindFormers v1.5.0, mindformers/modules/transformer/transformer.py:227-300, TransformerSwapConfig
@@ -157,9 +157,9 @@ def pool_beyond_device(job: Job) -> Iterator[Finding | Unverified]:
     """max_device_memory leaves no room for communication buffers.
 
     ## What it does
-    Adds the memory outside the pool to its size: two HCCL buffers of `HCCL_BUFFSIZE` MB (200 by default) for each
-    communicator of the layout. The sum must not exceed the device memory that a process can get, which is 60.97 GiB on
-    a 64 GB Atlas A2 card.
+    Adds the pool size and the memory outside the pool, which consists of two HCCL buffers of `HCCL_BUFFSIZE` MB (200 by
+    default) for each communicator of the layout. The sum must not exceed the device memory that a process can get,
+    which is 60.97 GiB on a 64 GB Atlas A2 card.
 
     ## Why is this bad?
     The pool is allocated first. The communicators then cannot allocate their buffers, often only when a group runs its

@@ -1,13 +1,13 @@
-"""Values of the optimizer or its schedule are valid but probably not intended.
+"""A value of the optimizer or its schedule is valid, but probably not intended.
 
 ## What it does
-For training runs with an optimizer of the Adam family, checks for `betas` (or `beta1` and `beta2`) of which the first
-is greater than the second, a learning rate of at least 0.05 (0.01 if `run_mode` is `finetune`), a weight decay of at
-least 10, and a `warmup_ratio` greater than 0.5.
+For training runs with an optimizer of the Adam family, checks for `betas` (or `beta1` and `beta2`) where the first is
+greater than the second, a learning rate of at least 0.05 (0.01 if `run_mode` is `finetune`), a weight decay of at least
+10, and a `warmup_ratio` greater than 0.5.
 
 ## Why is this bad?
-The framework accepts these values. With swapped betas, Adam averages gradients for longer than their squares, which
-violates its convergence bound. Training diverges with such a high learning rate. Weight decay is a factor, not a
+The framework accepts these values. With swapped betas, Adam averages gradients over more steps than their squares,
+which violates its convergence bound. With such a high learning rate, training diverges. Weight decay is a factor, not a
 percentage. A run that warms up for most of its steps hardly trains at its full rate.
 
 ## Example

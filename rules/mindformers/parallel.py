@@ -1,4 +1,4 @@
-"""Checks of graph-mode MindFormers on the parallel layout."""
+"""Checks that graph-mode MindFormers makes on the parallel layout."""
 
 from preflight.lint.constraint import ConstraintSet, divides, one_of, put, refuse, requires
 from preflight.lint.expressions import all_of, any_of

@@ -1,4 +1,4 @@
-"""Checks of the pynative trainer on the batch ramp and the data."""
+"""Checks that the pynative trainer makes on the batch-size ramp-up and the data."""
 
 from preflight.dialects.mindformers.pynative_network_fields import names
 from preflight.lint.constraint import ConstraintSet, refuse
@@ -9,7 +9,7 @@ PYNATIVE = ConstraintSet("pynative")
 DATA = "train_dataset.dataloader"
 READERS = ("BlendedMegatronDatasetDataLoader", "HFDataLoader", "MindDataset", "OrderedIndexDataLoader")
 OLD_READERS = READERS[:3]
-"""Those of 2.0."""
+"""The data loaders of 2.0."""
 
 PYNATIVE.add(
     refuse(

@@ -1,4 +1,4 @@
-"""Checks that the parts of a pynative run make while they are built: network layers, seed, optimizer and schedule."""
+"""Checks made while a pynative run builds its network layers, seed, optimizer and schedule."""
 
 from preflight.dialects.mindformers.pynative_network_fields import names
 from preflight.lint.constraint import ConstraintSet, one_of, put, refuse

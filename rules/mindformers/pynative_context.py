@@ -1,5 +1,4 @@
-"""Checks of the pynative trainer on context parallelism. Some are made when the model is built, some only in the first
-step."""
+"""Checks that the pynative trainer makes on context parallelism, when it builds the model or in the first step."""
 
 from preflight.dialects.mindformers.pynative_network_fields import names
 from preflight.lint.constraint import ConstraintSet, divides, put, refuse

@@ -1,4 +1,4 @@
-"""Checks of pynative prediction over a pipeline, which rejects schedules and swapping designed for a backward pass."""
+"""Checks of pipelined pynative prediction, which rejects schedules and swapping that are designed for a backward pass."""
 
 from preflight.dialects.mindformers.pynative_network_fields import names
 from preflight.lint.constraint import ConstraintSet, put, refuse

@@ -1,4 +1,4 @@
-"""Keys of pynative configs that are unknown, ignored, set twice, or of the wrong type."""
+"""Checks for keys of pynative configs that are unknown, ignored, set twice, or of the wrong type."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -42,11 +42,12 @@ _RENAMED = {
 
 @rule(id="pynative-unknown-key", severity=Severity.ERROR, frameworks=("pynative",))
 def pynative_unknown_key(job: Job) -> Iterator[Finding]:
-    """A closed section contains a key that pynative mode does not know.
+    """A section that accepts only known keys contains a key that pynative mode does not know.
 
     ## What it does
-    Compares the keys of the closed sections of a pynative config (training, parallelism, checkpoint, train_dataset,
-    context, recompute, recompute_comm, swap, monitor, profiler, lora_config, inference) with what MindFormers 2.1 knows.
+    Compares the keys of the sections of a pynative config that accept only known keys (training, parallelism,
+    checkpoint, train_dataset, context, recompute, recompute_comm, swap, monitor, profiler, lora_config, inference) with
+    what MindFormers 2.1 knows.
 
     ## Why is this bad?
     Loading the file fails.
@@ -57,7 +58,7 @@ def pynative_unknown_key(job: Job) -> Iterator[Finding]:
         parallelism: {tensor_parallel: 2}
 
     ## Fix safety
-    Unsafe: the setting takes effect.
+    Unsafe: the setting takes effect once its key is spelled correctly.
 
     ## References
     MindFormers 2.1.0, mindformers/pynative/config/config.py:115, BaseConfig.from_dict
@@ -103,7 +104,7 @@ _SWITCHES = {"true": True, "false": False, "flase": False, "ture": True, "yes": 
 
 @rule(id="pynative-wrong-type", severity=Severity.ERROR, frameworks=("pynative",))
 def pynative_wrong_type(job: Job) -> Iterator[Finding]:
-    """A value of a pynative config is missing or has a type that its field rejects.
+    """A value in a pynative config is missing or has the wrong type.
 
     ## What it does
     Checks types as the configuration classes do: a bool is not an integer, `2.0` is not an integer, a number field also
@@ -120,7 +121,8 @@ def pynative_wrong_type(job: Job) -> Iterator[Finding]:
         lr_scheduler: {type: ConstantWarmUpLR, learning_rate: 1.0e-5}
 
     ## Fix safety
-    Safe: the intended value, in the type that the field accepts. Unsafe if a string becomes a list with one element.
+    Safe if the fix only writes the same value with the type that the field accepts. Unsafe if the fix changes a string
+    to a list with one element.
 
     ## References
     MindFormers 2.1.0, mindformers/pynative/config/utils.py:22-113, check_type; config.py:110, BaseConfig.from_dict
@@ -249,8 +251,8 @@ def pynative_ignored_key(job: Job) -> Iterator[Finding]:
     every name.
 
     ## Why is this bad?
-    There is no message, or only one line in the log. With `paralellism:`, every parallel degree keeps its default, and
-    the run trains with a layout, a batch size or a network that differs from the file.
+    No message is printed, or only one line in the log. With `paralellism:`, every parallel degree keeps its default,
+    and the run trains with a layout, a batch size or a network that differs from the file.
 
     ## Example
         paralellism: {tensor_parallel: 2}
@@ -258,7 +260,7 @@ def pynative_ignored_key(job: Job) -> Iterator[Finding]:
         parallelism: {tensor_parallel: 2}
 
     ## Fix safety
-    Unsafe: the section takes effect.
+    Unsafe: the section takes effect once its name is spelled correctly.
 
     ## References
     MindFormers 2.1.0, mindformers/pynative/config/config.py:114, BaseConfig.from_dict (allow_extra)
@@ -329,12 +331,12 @@ _PLACE = "mindformers/parallel_core/transformer_config_utils.py:687"
 
 @rule(id="pynative-clashing-names", severity=Severity.ERROR, frameworks=("pynative",))
 def pynative_clashing_names(job: Job) -> Iterator[Finding]:
-    """Two names of the same network field have different values.
+    """A network field is set to different values under two of its names.
 
     ## What it does
     Finds fields of `model` in a pynative config that are set under two of their names (num_nextn_predict_layers and
     mtp_num_layers, num_key_value_heads and num_query_groups) to different values. Equal values are accepted. The
-    defaults of the model's class count, too: its num_hidden_layers has a value even if the file only sets num_layers.
+    defaults of the model's class count, too: `num_hidden_layers` has a value even if the file only sets `num_layers`.
 
     ## Why is this bad?
     The conversion of the config fails before the network is created.

@@ -1,4 +1,4 @@
-"""Layers named in settings of pynative configs."""
+"""Checks of the layers and modules that pynative configs name."""
 
 import re
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ _CONFIG = "mindformers/pynative/config/config.py"
 
 @rule(id="pynative-monitor-layers", severity=Severity.ERROR, frameworks=("pynative",))
 def pynative_monitor_layers(job: Job) -> Iterator[Finding]:
-    """The expert monitor names layers that are not valid.
+    """The expert monitor names invalid layers.
 
     ## What it does
     Checks `monitor.moe_monitor.target_layers`: a positive number N selects the first N layers, and a list contains
@@ -81,7 +81,7 @@ _PATH = (
 
 @rule(id="pynative-lora-targets", severity=Severity.ERROR, frameworks=("pynative",))
 def pynative_lora_targets(job: Job) -> Iterator[Finding]:
-    """The LoRA targets of a pynative run do not match any layer of the model.
+    """The LoRA targets of a pynative run match no layer of the model.
 
     ## What it does
     If `lora_config.target_modules` names one module (such as `.*linear_qkv`), compares it with the linear layers and
@@ -147,7 +147,7 @@ _OLD = {
 
 @rule(id="pynative-select-no-match", severity=Severity.WARNING, frameworks=("pynative",))
 def pynative_select_no_match(job: Job) -> Iterator[Finding]:
-    """A recompute module of a pynative config does not exist in any layer.
+    """A module that a pynative config recomputes does not exist in any layer.
 
     ## What it does
     Compares the first part of each path in `select_module` and `exclude_op` with the modules of a decoder layer and of
@@ -162,7 +162,7 @@ def pynative_select_no_match(job: Job) -> Iterator[Finding]:
         recompute: {mode: select, select_module: {mlp: ["0-15"]}}
 
     ## Fix safety
-    Unsafe: more is recomputed, which saves memory and costs time.
+    Unsafe: the run recomputes more, which saves memory and costs time.
 
     ## References
     MindFormers 2.1.0, mindformers/pynative/distributed/activation_checkpoint.py:582, _expand_select_module
@@ -219,12 +219,12 @@ _DIMS = "mindformers/pynative/distributed/parallel_dims.py"
 
 @rule(id="pynative-expert-region", severity=Severity.ERROR, frameworks=("pynative",))
 def pynative_expert_region(job: Job) -> Iterator[Finding]:
-    """The ranks of a pynative run are not divisible by the expert-parallel degree or the FSDP shard size.
+    """The ranks of a pynative run are not divisible by the expert-parallel size or the FSDP shard size.
 
     ## What it does
-    Expert parallelism uses the shard x context x tensor ranks within one data-parallel replica, so the degree must
-    divide the product of these sizes, and more replicas do not help. Also finds a `data_parallel_shard` that does not
-    divide the data-parallel ranks into whole replicas.
+    Expert parallelism uses the shard x context x tensor ranks within one data-parallel replica, so the expert-parallel
+    size must divide the product of these sizes, and more replicas do not help. Also finds a `data_parallel_shard` that
+    does not divide the data-parallel ranks into whole replicas.
 
     ## Why is this bad?
     The mesh of the experts or of the dense weights cannot be built, and every rank crashes at startup.

@@ -1,14 +1,14 @@
-"""The layers assigned to the pipeline stages are invalid, or do not contain each layer of the model exactly once.
+"""The layers assigned to the pipeline stages are invalid, or do not cover each layer of the model exactly once.
 
 ## What it does
-Checks `pipeline_parallel_layers_per_stage` if pipeline parallel is greater than 1. With `auto`, the number of layers
-must be divisible by the number of virtual stages; a list needs one entry per stage, and each entry one range per chunk.
-Then arranges the ranges in the order in which the stages run (chunk by chunk, stage by stage) and compares them with 0
-.. layers - 1.
+Checks `pipeline_parallel_layers_per_stage` if the pipeline-parallel size is greater than 1. With `auto`, the number of
+layers must be divisible by the number of virtual stages. A list needs one entry per stage, and each entry needs one
+range per chunk. The rule then arranges the ranges in the order in which the stages run (chunk by chunk, stage by
+stage), and checks that they cover the layers from 0 to the number of layers minus 1.
 
 ## Why is this bad?
-With a wrong form, the run crashes while the stages are built. A gap, an overlap or a missing end is worse: the
-framework does not check it, and the model trains without these layers or with copies of them.
+With a wrong form, the run crashes while the stages are built. A gap, an overlap or a missing end is worse, because the
+framework does not check the ranges and the model trains without these layers or with copies of them.
 
 ## Example
 With 16 layers and two stages:

@@ -1,4 +1,4 @@
-"""Checks of the network's configuration in pynative mode, before anything is built."""
+"""Checks of the network configuration that pynative mode makes before it builds anything."""
 
 from preflight.dialects.mindformers.pynative_network_fields import names
 from preflight.lint.constraint import ConstraintSet, put, refuse

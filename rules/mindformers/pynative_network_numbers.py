@@ -1,4 +1,4 @@
-"""A value of the network has a type or a range that pynative mode rejects.
+"""A network setting has a value or type that pynative mode rejects.
 
 ## What it does
 Checks dropouts, which must be floats in [0, 1) (the integer 0 is rejected), numbers that are written as strings, null
@@ -14,7 +14,7 @@ Use instead:
     model: {hidden_dropout: 0.0}
 
 ## Fix safety
-Safe: the number stays the same.
+Safe: the value of the number stays the same.
 
 ## References
 MindFormers 2.1.0, mindformers/parallel_core/transformer_config.py:2300, TransformerConfig.__post_init__

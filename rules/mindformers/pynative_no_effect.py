@@ -1,4 +1,4 @@
-"""Pynative settings that are never read, or that are changed silently."""
+"""Pynative settings that are never read, or that the framework silently changes."""
 
 from preflight import Message
 from preflight.dialects.mindformers.pynative_network_fields import names

@@ -1,4 +1,4 @@
-"""Checks that the pynative optimizers make when they are built."""
+"""Checks that pynative optimizers make when they are built."""
 
 from preflight.dialects.mindformers.pynative_network_fields import names
 from preflight.lint.constraint import ConstraintSet, in_range, one_of, put, refuse

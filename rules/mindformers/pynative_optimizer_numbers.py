@@ -1,4 +1,4 @@
-"""The class of the optimizer rejects one of its values.
+"""The optimizer class rejects the value of one of its settings.
 
 ## What it does
 For AdamW, `betas` must be two floats in [0, 1), and `eps` and `weight_decay` must be floats: an integer such as

@@ -1,4 +1,4 @@
-"""Checks of the pynative trainer on the parallel layout. Most are made only if the run has more than one device."""
+"""Checks that the pynative trainer makes on the parallel layout, mostly for runs with more than one device."""
 
 from preflight.dialects.mindformers.pynative_network_fields import names
 from preflight.lint.constraint import ConstraintSet, divides, one_of, put, refuse

@@ -1,10 +1,10 @@
-"""The layers of a pynative recompute or swap setting are not valid.
+"""A pynative recompute or swap setting names invalid layers.
 
 ## What it does
 Checks `recompute`, `recompute_comm` and `swap`, whose contents the loader does not check. The layers for the mode must
-be set, modules must map to lists of ranges, and each range must be a number or 'first-last'. Ranges must be ascending,
-disjoint and less than the number of layers (multi-token-prediction layers follow the decoder layers), and swap must
-leave room for its prefetch. The framework checks these settings only if the run has more than one device.
+be set, modules must map to lists of ranges, and each range must be a number or 'first-last'. Ranges must be ascending
+and disjoint, and must end before the number of layers. Multi-token-prediction layers follow the decoder layers. Swap
+must leave room for its prefetch. The framework checks these settings only if the run has more than one device.
 
 ## Why is this bad?
 The file loads, the process groups are created, and then building the model raises an error.

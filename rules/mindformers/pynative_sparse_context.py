@@ -1,4 +1,4 @@
-"""Context parallelism with sparse attention and with ring attention in pynative mode."""
+"""Checks of context parallelism with sparse attention or ring attention in pynative mode."""
 
 from preflight.dialects.mindformers.pynative_network_fields import names
 from preflight.lint.constraint import ConstraintSet, put, refuse

@@ -1,4 +1,4 @@
-"""Batches, schedules and outputs of pynative runs."""
+"""Checks of the batches, schedules and outputs of pynative runs."""
 
 from collections.abc import Iterator
 from difflib import get_close_matches
@@ -12,15 +12,15 @@ _RAMP = "mindformers/pynative/trainer/dynamic_batch.py"
 
 @rule(id="pynative-batch-ramp", severity=Severity.ERROR, frameworks=("pynative",))
 def pynative_batch_ramp(job: Job) -> Iterator[Finding]:
-    """The ramp of the global batch size does not work out evenly.
+    """The ramp-up of the global batch size is invalid or does not end in whole increments.
 
     ## What it does
     Checks that `training.rampup_batch_size` is [start, increment, samples], three integers of which start and increment
-    are positive and samples is not negative. The ramp must reach `global_batch_size` in whole increments, and every
-    size on the way must be a multiple of data parallel x `local_batch_size`.
+    are positive and samples is not negative. The ramp-up must reach `global_batch_size` in whole increments, and every
+    size on the way must be a multiple of the data-parallel size times `local_batch_size`.
 
     ## Why is this bad?
-    The trainer rejects the ramp at startup.
+    The trainer rejects the ramp-up at startup.
 
     ## Example
     With 8 data-parallel ranks:
@@ -155,7 +155,7 @@ def pynative_schedule(job: Job) -> Iterator[Finding]:
         lr_scheduler: {type: ConstantWarmUpLR, learning_rate: 1.0e-5, warmup_ratio: 0.1}
 
     ## Fix safety
-    Safe: the number stays the same.
+    Safe: the value of the number stays the same.
 
     ## References
     MindFormers 2.1.0, mindformers/core/lr/lr_schedule.py, build_lr.py:64; mindformers/tools/register/register.py:287, :398
@@ -201,7 +201,7 @@ FORMATS = ("", ".jsonl", ".json", ".txt")
 
 @rule(id="pynative-output-format", severity=Severity.ERROR, frameworks=("pynative",))
 def pynative_output_format(job: Job) -> Iterator[Finding]:
-    """The extension of the file for predictions does not belong to any format.
+    """The output file for predictions has an unsupported extension.
 
     ## What it does
     Checks that `inference.output` ends in .jsonl, .json or .txt, or has no extension.

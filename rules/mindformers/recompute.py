@@ -1,4 +1,4 @@
-"""Recomputation of whole layers."""
+"""Checks of the recomputation of whole layers."""
 
 from collections.abc import Iterator
 
@@ -71,7 +71,7 @@ READERS = (
     reads=(FULL_NAME, *PATTERN_NAMES),
 )
 def bad_recompute_value(job: Job) -> Iterator[Finding]:
-    """A recompute setting has a form or a length that the framework rejects.
+    """A recompute setting has a form or length that the framework rejects.
 
     ## What it does
     Checks `recompute`, `select_recompute`, `select_comm_recompute` and the two exclude settings of `recompute_config`.
@@ -81,7 +81,7 @@ def bad_recompute_value(job: Job) -> Iterator[Finding]:
 
     ## Why is this bad?
     The framework rejects a wrong form when it builds the network, after the launch. A negative count is worse: the
-    framework counts down from it and never stops.
+    framework counts down from the negative number and never stops.
 
     ## Example
     With two pipeline stages:
@@ -93,7 +93,7 @@ def bad_recompute_value(job: Job) -> Iterator[Finding]:
         recompute_config: {recompute: [6, 6]}
 
     ## Fix safety
-    Unsafe: counts beyond the last stage are dropped, and a negative count becomes 0.
+    Unsafe: the fix drops counts beyond the last stage, and changes a negative count to 0.
 
     ## References
     MindFormers v1.5.0, mindformers/tools/check_rules.py:276, _rule_recompute; mindformers/models/utils.py:442-485,
@@ -213,8 +213,8 @@ def recompute_beyond_stage(job: Job) -> Iterator[Finding]:
     Compares the counts of a per-stage list with the number of layers in each stage.
 
     ## Why is this bad?
-    This is not an error: the framework recomputes all layers of the stage. But the list was written for a different
-    pipeline layout, which is worth a look if memory or speed is unexpected.
+    This is not an error: the framework recomputes all layers of the stage. However, the list was written for a
+    different pipeline layout, so check the list if memory use or speed is unexpected.
 
     ## Example
     With 32 layers over 4 stages:
@@ -278,7 +278,7 @@ SETTING = "select_recompute"
     reads=PATTERN_NAMES,
 )
 def recompute_frees_nothing(job: Job) -> Iterator[Finding]:
-    """Recomputing a product or an activation without the adjacent reshape frees no memory.
+    """Recomputing a product or an activation frees no memory without the adjacent reshape.
 
     ## What it does
     Finds patterns of `select_recompute` that match the product or the SiLU of a plain feed-forward layer
@@ -287,7 +287,7 @@ def recompute_frees_nothing(job: Job) -> Iterator[Finding]:
 
     ## Why is this bad?
     The linear layer keeps the output of the reshape, which is not recomputed. The operator runs a second time in every
-    step, and its output stays in memory anyway.
+    step, but its output stays in memory anyway.
 
     ## Example
         recompute_config:

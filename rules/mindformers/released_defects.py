@@ -1,4 +1,4 @@
-"""Defects of MindFormers releases: the rows of a table, for which the affected releases are computed."""
+"""Known defects in MindFormers releases. They are read from a table, and the affected releases are computed."""
 
 from preflight.lint.defect_rules import defects
 from preflight.rules.mindformers.names import a

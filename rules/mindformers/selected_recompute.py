@@ -1,4 +1,4 @@
-"""Layers and operators selected for recomputation."""
+"""Checks of layers and operators that are selected for recomputation."""
 
 from collections.abc import Iterator
 from itertools import zip_longest
@@ -46,10 +46,10 @@ def select_recompute_bad_pattern(job: Job) -> Iterator[Finding | Unverified]:
     """An operator pattern of recompute_config crashes the run.
 
     ## What it does
-    Splits each pattern of the select settings on the two characters `\\.` as the framework does, and reports a part
-    that is not a regular expression, a last part such as `.*` that also matches something that every cell lists besides
-    its operators (its class, which has a recompute method, or an attribute that cannot be read) and, for communication
-    patterns, a last part that also matches a plain attribute of a cell.
+    Splits each pattern of the select settings on the two characters `\\.`, as the framework does. Reports a part that is
+    not a regular expression. Also reports a last part, such as `.*`, that matches something that every cell lists
+    besides its operators: its class, which has a recompute method, or an attribute that cannot be read. For
+    communication patterns, reports a last part that matches a plain attribute of a cell.
 
     ## Why is this bad?
     The first decoder layer that the pattern is applied to raises an error, on every rank, at the end of the launch.
@@ -113,7 +113,7 @@ def select_recompute_bad_pattern(job: Job) -> Iterator[Finding | Unverified]:
     reads=PATTERN_NAMES,
 )
 def select_recompute_no_match(job: Job) -> Iterator[Finding]:
-    """A recompute pattern does not match any operator of the model, so nothing is recomputed.
+    """A recompute pattern matches no operator of the model, so nothing is recomputed.
 
     ## What it does
     Applies every pattern of `select_recompute`, `select_comm_recompute` and their exclude settings to the operators of
@@ -133,7 +133,7 @@ def select_recompute_no_match(job: Job) -> Iterator[Finding]:
           select_recompute: ['feed_forward\\.mul']
 
     ## Fix safety
-    Unsafe: more is recomputed, which saves memory and costs time.
+    Unsafe: the run recomputes more, which saves memory and costs time.
 
     ## References
     MindFormers v1.5.0, mindformers/models/utils.py:573-612, LayerSetting.set_pattern_recompute
@@ -237,7 +237,7 @@ def _defaults(job: Job, setting: str, everything: list[Item], missed: list[Item]
 
 @rule(id="select-recompute-shadowed", severity=Severity.WARNING, frameworks=("mindformers",), reads=(FULL_NAME,))
 def select_recompute_shadowed(job: Job) -> Iterator[Finding]:
-    """Full recomputation of the same layers makes a selective pattern pointless.
+    """A selective recompute pattern has no effect because the same layers are recomputed in full.
 
     ## What it does
     Compares the layers of each `select_recompute` and `select_comm_recompute` entry with the layers that `recompute`

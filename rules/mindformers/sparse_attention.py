@@ -1,4 +1,4 @@
-"""Requirements of DeepSeek sparse attention (DSA) in graph mode and in pynative mode, which share one configuration."""
+"""Requirements of DeepSeek sparse attention (DSA) in graph mode and pynative mode, which share one configuration."""
 
 from preflight.dialects.mindformers.graph_value_kinds import Leads
 from preflight.dialects.mindformers.pynative_network_fields import names

@@ -1,4 +1,4 @@
-"""Checks of graph-mode MindFormers on the trainer, the grid of tensor ranks and the newest model fields."""
+"""Checks that graph-mode MindFormers makes on the trainer, the tensor-parallel rank grid and the newest model fields."""
 
 from preflight.lint.constraint import ConstraintSet, one_of, put, refuse
 from preflight.lint.expressions import all_of, any_of

@@ -1,4 +1,4 @@
-"""Common mistakes in graph-mode configs: a network that cannot be trained, a schedule whose rate increases."""
+"""Checks for graph-mode networks that cannot be trained, and for schedules with an increasing learning rate."""
 
 from preflight.lint.constraint import ConstraintSet, refuse
 from preflight.lint.expressions import all_of, any_of

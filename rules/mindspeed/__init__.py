@@ -1,1 +1,1 @@
-"""Declared constraints and rules of mindspeed, by topic."""
+"""Declared checks and rules for MindSpeed and MindSpeed-LLM, by topic."""

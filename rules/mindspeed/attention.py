@@ -1,4 +1,4 @@
-"""MindSpeed's attention variants: masks, position biases, sparse and latent attention."""
+"""Checks of MindSpeed's attention variants: masks, position biases, sparse attention and latent attention."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings that MindSpeed releases before 26 reject or ignore and later releases support."""
+"""Settings that MindSpeed releases before 26 reject or ignore, but that later releases support."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Communication over computation (coc) and matmul fused with communication (mc2): options that they do not work
-with."""
+"""Options that do not work with communication over computation (CoC) or matmul fused with communication (MC2)."""
 
 from __future__ import annotations
 

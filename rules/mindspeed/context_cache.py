@@ -1,4 +1,4 @@
-"""Caching of keys and values in context parallelism, and masks that are reset at the ends of documents."""
+"""Checks of key-value caching in context parallelism, and of masks that are reset at document ends."""
 
 from __future__ import annotations
 

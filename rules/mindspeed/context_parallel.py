@@ -1,4 +1,4 @@
-"""Context parallelism: what each algorithm requires of heads, windows and masks."""
+"""Checks that heads, windows and masks meet the requirements of each context-parallel algorithm."""
 
 from __future__ import annotations
 

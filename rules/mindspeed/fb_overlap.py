@@ -1,5 +1,4 @@
-"""Overlap of the forward pass of one micro-batch with the backward pass of another in mixtures of experts
-(--moe-fb-overlap)."""
+"""Checks of --moe-fb-overlap, which overlaps the forward pass of one micro-batch with the backward pass of another."""
 
 from __future__ import annotations
 

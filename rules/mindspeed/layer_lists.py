@@ -1,4 +1,4 @@
-"""Lists of layers per stage, and empty layers."""
+"""Checks of per-stage layer lists, and of empty layers."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def noop_layers_range(job: Job) -> Iterator[Finding | Unverified]:
     `--num-layers`.
 
     ## Why is this bad?
-    MindSpeed reads the list when it validates arguments and rejects anything else: every rank fails at launch.
+    MindSpeed reads the list when it validates arguments and rejects any other list, so every rank fails at launch.
     `--num-layers` includes the empty layers, so a 61-layer model padded to 64 layers names 61, 62 and 63.
 
     ## Example
@@ -214,7 +214,7 @@ def pipeline_layers_list(job: Job) -> Iterator[Finding | Unverified]:
     the sum of the numbers is at most `--num-layers`.
 
     ## Why is this bad?
-    MindSpeed rejects anything else when it validates arguments: every rank fails at launch.
+    MindSpeed rejects any other list when it validates arguments, so every rank fails at launch.
 
     ## Example
         --num-layers 8 --pipeline-model-parallel-size 4 --pipeline-num-transformer-layers [[3],[2],[3]]
@@ -293,8 +293,8 @@ def fb_overlap_layers(job: Job) -> Iterator[Finding | Unverified]:
     """Empty layers or chunks are at positions that the forward-backward overlap does not allow.
 
     ## What it does
-    With `--moe-fb-overlap` on virtual stages, checks that `--noop-layers` are all in the last virtual stage, and that every
-    chunk of `--pipeline-model-parallel-layout` holds a decoder layer.
+    With `--moe-fb-overlap` on virtual stages, checks that `--noop-layers` are all in the last virtual stage, and that
+    every chunk of `--pipeline-model-parallel-layout` holds a decoder layer.
 
     ## Why is this bad?
     The overlap pairs the forward pass of one layer with the backward pass of another, and an empty chunk has neither.

@@ -1,4 +1,4 @@
-"""Checks of MindSpeed-LLM 2.0 and 2.1 on context parallelism, masks and positions, which are in separate functions."""
+"""Checks that MindSpeed-LLM 2.0 and 2.1 make on context parallelism, masks and positions."""
 
 from __future__ import annotations
 

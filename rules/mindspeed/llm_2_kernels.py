@@ -1,5 +1,4 @@
-"""Checks of MindSpeed-LLM 2.0 and 2.1 on recomputation, fused kernels, low precision and other features, which are in
-separate functions."""
+"""Checks that MindSpeed-LLM 2.0 and 2.1 make on recomputation, fused kernels, low precision and other features."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of MindSpeed-LLM 2.0 and 2.1 on multi-head latent attention, which are in separate functions."""
+"""Checks that MindSpeed-LLM 2.0 and 2.1 make on multi-head latent attention."""
 
 from __future__ import annotations
 

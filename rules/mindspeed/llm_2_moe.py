@@ -1,4 +1,4 @@
-"""Checks of MindSpeed-LLM 2.0 and 2.1 on mixtures of experts, which are in separate functions."""
+"""Checks that MindSpeed-LLM 2.0 and 2.1 make on mixtures of experts."""
 
 from __future__ import annotations
 

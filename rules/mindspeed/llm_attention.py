@@ -1,4 +1,4 @@
-"""MindSpeed-LLM: latent attention, its indexer, and hyper-connections."""
+"""Checks of latent attention, its indexer, and hyper-connections in MindSpeed-LLM."""
 
 from __future__ import annotations
 

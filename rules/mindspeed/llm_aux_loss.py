@@ -1,4 +1,4 @@
-"""MindSpeed-LLM: the load-balancing loss over all ranks, and the prediction layers of 2.1."""
+"""Checks of the load-balancing loss over all ranks in MindSpeed-LLM, and of the prediction layers in 2.1."""
 
 from __future__ import annotations
 

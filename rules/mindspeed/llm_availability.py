@@ -1,4 +1,4 @@
-"""MindSpeed-LLM: high availability, elastic training, disaggregated training, asynchronous saving."""
+"""Checks of high availability, elastic or disaggregated training, and asynchronous saving in MindSpeed-LLM."""
 
 from __future__ import annotations
 

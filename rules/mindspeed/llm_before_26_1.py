@@ -1,4 +1,4 @@
-"""Settings that MindSpeed-LLM releases before 26.1 reject or handle wrongly and later releases support."""
+"""Settings that MindSpeed-LLM releases before 26.1 reject or handle wrongly, but that later releases support."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MindSpeed-LLM: options that have no effect or crash the run because a companion option is missing."""
+"""MindSpeed-LLM options that have no effect or crash the run because a companion option is missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MindSpeed-LLM: additions to context parallelism."""
+"""Checks of the context-parallel features that MindSpeed-LLM adds."""
 
 from __future__ import annotations
 

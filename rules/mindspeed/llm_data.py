@@ -1,4 +1,4 @@
-"""MindSpeed-LLM: data, checkpoints of other formats, prompts, logging."""
+"""Checks of data, checkpoints in other formats, prompts and logging in MindSpeed-LLM."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MindSpeed-LLM: manifold-constrained hyper-connections."""
+"""Checks of manifold-constrained hyper-connections in MindSpeed-LLM."""
 
 from __future__ import annotations
 

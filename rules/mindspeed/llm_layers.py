@@ -1,4 +1,4 @@
-"""MindSpeed-LLM: layers over stages, routing, rotary scaling."""
+"""Checks of layer placement, routing and rotary scaling in MindSpeed-LLM."""
 
 from __future__ import annotations
 

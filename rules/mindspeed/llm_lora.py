@@ -1,4 +1,4 @@
-"""MindSpeed-LLM: low-rank adapters."""
+"""Checks of low-rank adapters in MindSpeed-LLM."""
 
 from __future__ import annotations
 

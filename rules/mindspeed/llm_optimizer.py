@@ -1,4 +1,4 @@
-"""MindSpeed-LLM: quantised gradients."""
+"""Checks of quantized gradients in MindSpeed-LLM."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MindSpeed-LLM: scaled rotary positions."""
+"""Checks of rotary scaling in MindSpeed-LLM."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Modules that LoRA is applied to."""
+"""Checks of the modules that LoRA is applied to."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def lora_empty_stage(job: Job) -> Iterator[Finding | Unverified]:
     `--num-layers-per-virtual-pipeline-stage` layers, consists only of empty layers.
 
     ## Why is this bad?
-    Such a stage has no parameters to adapt. MindSpeed-LLM rejects it before it validates arguments: every rank fails at
-    launch.
+    Such a stage has no parameters to adapt. MindSpeed-LLM rejects such a stage before it validates arguments, so every
+    rank fails at launch.
 
     ## Example
     The last stage contains layers 6 and 7, which are both empty.
@@ -118,7 +118,7 @@ ENTRIES = ("pretrain_gpt.py", "posttrain_gpt.py")
     reads=(NAME,),
 )
 def lora_matches_nothing(job: Job) -> Iterator[Finding | Unverified]:
-    """No layer of the network has the names of the LoRA targets.
+    """The LoRA targets match no layer of the network.
 
     ## What it does
     For runs with mcore layers, finds names in `--lora-target-modules` that belong to Hugging Face or older layers,

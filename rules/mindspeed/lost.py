@@ -1,4 +1,4 @@
-"""Settings that are changed silently, and settings that do not work although no check rejects them."""
+"""Settings that the framework silently changes, and settings that do not work although no check rejects them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mixtures of experts: experts over tensor ranks, shared experts, permutation, balancing."""
+"""Checks of mixtures of experts: experts across tensor-parallel ranks, shared experts, permutation and balancing."""
 
 from __future__ import annotations
 

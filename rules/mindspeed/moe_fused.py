@@ -1,4 +1,4 @@
-"""Mixtures of experts: fused exchange, fused accumulation, memory saved inside the overlap."""
+"""Checks of mixtures of experts: fused exchange, fused accumulation, and memory savings in the overlap."""
 
 from __future__ import annotations
 

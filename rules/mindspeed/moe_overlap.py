@@ -1,4 +1,4 @@
-"""Mixtures of experts: communication hidden behind computation, and memory saved with it."""
+"""Checks of mixtures of experts: communication that overlaps with computation, and the related memory savings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Optimizers: moving averages, low precision, muon, swapping, reused masters, buffers."""
+"""Checks of optimizers: moving averages, low precision, Muon, swapping, reused master weights, and buffers."""
 
 from __future__ import annotations
 

@@ -1,12 +1,13 @@
-"""More than one overlap of the forward communication of 2-D tensor parallelism is enabled.
+"""More than one overlap of forward communication is enabled in 2-D tensor parallelism.
 
 ## What it does
 Warns if `--tp-2d` is used with more than one of `--enable-overlap-ag-with-matmul`, `--enable-overlap-matmul-with-rs`
 and `--coc-fused-kernel`.
 
 ## Why is this bad?
-The forward pass uses the first of reduce-scatter overlap, all-gather overlap and fused kernel. Nothing checks the
-combination, and the others are silently ignored, so a comparison of the three may measure the same run.
+The forward pass uses the first enabled option of reduce-scatter overlap, all-gather overlap and fused kernel, in this
+order. Nothing checks the combination, and the other options are silently ignored, so a comparison of the three options
+may measure the same run.
 
 ## Example
     --tp-2d --tp-x 4 --tp-y 2 --enable-overlap-ag-with-matmul --enable-overlap-matmul-with-rs

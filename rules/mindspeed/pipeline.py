@@ -1,4 +1,4 @@
-"""Pipeline schedules: dualpipev, virtual stages, custom layouts, and several tensors between stages."""
+"""Checks of pipeline schedules: DualPipeV, virtual stages, custom layouts, and several tensors between stages."""
 
 from __future__ import annotations
 

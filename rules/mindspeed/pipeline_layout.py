@@ -1,4 +1,4 @@
-"""Custom pipeline layouts (--pipeline-model-parallel-layout)."""
+"""Checks of custom pipeline layouts (--pipeline-model-parallel-layout)."""
 
 from __future__ import annotations
 

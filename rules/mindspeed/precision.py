@@ -1,4 +1,4 @@
-"""FP8, the transformer implementation, swapping and compression of activations, and whole-run modes."""
+"""Checks of FP8, the transformer implementation, activation swapping and compression, and modes of the whole run."""
 
 from __future__ import annotations
 

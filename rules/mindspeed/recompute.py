@@ -1,4 +1,4 @@
-"""Recomputation: inside the pipeline schedule, of activation functions and norms."""
+"""Checks of recomputation inside the pipeline schedule, and of activation functions and norms."""
 
 from __future__ import annotations
 

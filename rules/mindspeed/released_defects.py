@@ -1,4 +1,5 @@
-"""Defects of MindSpeed and MindSpeed-LLM releases: the rows of tables, for which the affected releases are computed."""
+"""Known defects in MindSpeed and MindSpeed-LLM releases. They are read from tables, and the affected releases are
+computed."""
 
 from preflight.lint.defect_rules import defects
 from preflight.rules.mindspeed.shorthand import a

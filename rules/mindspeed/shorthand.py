@@ -24,23 +24,23 @@ def flag(handle: Expression) -> str:
 
 
 def beside(one: Handle, other: Handle, value: str) -> str:
-    """The message for an option that is rejected together with one value of another."""
+    """The message for an option that does not work with one value of another option."""
     return f"{flag(one)} does not work with {flag(other)} {value}"
 
 
 def lacks(given: Handle, needed: Handle) -> str:
-    """The message for an option that is only accepted together with another."""
+    """The message for an option that requires another option."""
     return f"{flag(given)} needs {flag(needed)}"
 
 
 def clash(id: str, one: Expression, other: Expression, *, why: str, upstream: Any = "", **more: Any) -> Constraint:
-    """Two switches that cannot both be on."""
+    """A check that two switches are not both on."""
     message = more.pop("message", f"{flag(one)} does not work together with {flag(other)}")
     more.setdefault("at", (*other.handles(), *one.handles()))  # the first fix removes the other
     return conflicts(id, one, other, message=message, why=why, upstream=upstream, **more)
 
 
 def needs(id: str, given: Expression, needed: Expression, *, why: str, upstream: Any = "", **more: Any) -> Constraint:
-    """A switch that is only accepted together with another."""
+    """A check that a switch is only on if another switch is on."""
     message = more.pop("message", f"{flag(given)} needs {flag(needed)}")
     return requires(id, given, needed, message=message, why=why, upstream=upstream, **more)

@@ -1,4 +1,4 @@
-"""MindSpeed-LLM does not have the layer specification.
+"""MindSpeed-LLM does not have the layer specification that --spec names.
 
 ## What it does
 If the module of `--spec` belongs to the `mindspeed_llm` package, or to `modellink`, its name before 1.0, compares the
@@ -6,8 +6,8 @@ module and the function with those of `mindspeed_llm/tasks/models/spec`. It is a
 package has its former name. It is a warning if a digit is different, because the module may be a custom one.
 
 ## Why is this bad?
-The import fails and only prints a line. The run then crashes when it builds the model, or builds the model with other
-layers.
+The import fails, and only one line is printed. The run then crashes when it builds the model, or builds the model with
+other layers.
 
 ## Example
     --spec mindspeed_llm.tasks.models.spec.qwen33_spec layer_spec

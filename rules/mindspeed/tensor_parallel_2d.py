@@ -1,4 +1,4 @@
-"""Tensor parallelism in two dimensions."""
+"""Checks of the sizes of 2-D tensor parallelism."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OWN = (
     reads=("tp_2d", "tp_x", "tp_y"),
 )
 def tp_2d_sizes(job: Job) -> Iterator[Finding | Unverified]:
-    """The product of the two sizes of 2-D tensor parallelism is not the tensor parallel size.
+    """The product of the two sizes of 2-D tensor parallelism is not the tensor-parallel size.
 
     ## What it does
     Checks that `--tp-x` times `--tp-y` equals `--tensor-model-parallel-size` if `--tp-2d` is on. Both default to 1.
@@ -49,7 +49,7 @@ def tp_2d_sizes(job: Job) -> Iterator[Finding | Unverified]:
         --tensor-model-parallel-size 8 --tp-2d --tp-x 4 --tp-y 2
 
     ## Fix safety
-    Unsafe: other sizes communicate differently; the loss stays the same up to rounding.
+    Unsafe: different sizes change the communication. The loss stays the same up to rounding.
 
     ## References
     MindSpeed 028de58, mindspeed/features_manager/tensor_parallel/tp_2d.py:39,
@@ -151,7 +151,7 @@ def tp_2d_degenerate(job: Job) -> Iterator[Finding | Unverified]:
 
     ## Why is this bad?
     The documentation requires both sizes to be greater than 1, but the validator does not check it. The run has the
-    cost of 2-D linear layers without any advantage over one-dimensional tensor parallelism. A prime tensor parallel
+    cost of 2-D linear layers without any advantage over one-dimensional tensor parallelism. A prime tensor-parallel
     size has no other pair of factors.
 
     ## Example
@@ -162,7 +162,7 @@ def tp_2d_degenerate(job: Job) -> Iterator[Finding | Unverified]:
         --tensor-model-parallel-size 8 --tp-2d --tp-x 4 --tp-y 2
 
     ## Fix safety
-    Unsafe: other sizes communicate differently; the loss stays the same up to rounding.
+    Unsafe: different sizes change the communication. The loss stays the same up to rounding.
 
     ## References
     MindSpeed 028de58, docs/zh/features/tensor-parallel-2d.md:73

@@ -1,4 +1,4 @@
-"""Two-dimensional tensor parallelism: options that it does not work with, and options without effect."""
+"""Options that do not work or have no effect with 2-D tensor parallelism."""
 
 from __future__ import annotations
 
