@@ -187,7 +187,7 @@ def differs_from_published(job: Job) -> Iterator[Finding | Unverified]:
     value = known[odd[0]]
     yield Finding(
         Message(
-            "{model} has {published}, this run {own}",
+            "{model} has {published}, but this run has {own}",
             model=model.name,
             published=Message(COMPARED[odd[0]], size=model.sizes[odd[0]]),
             own=value.raw,
@@ -241,7 +241,7 @@ def _layers(job: Job, model: Published) -> Iterator[Finding]:
         return
     yield Finding(
         Message(
-            "{model} has {published}, this run {own}",
+            "{model} has {published}, but this run has {own}",
             model=model.name,
             published=Message("{size} layers", size=wanted),
             own=value.raw,
@@ -275,7 +275,7 @@ def _traits(job: Job, model: Published) -> Iterator[Finding | Unverified]:
     here, there = (TRAITS[name][0 if has else 1] for has in (value.raw, wanted[name]))
     yield Finding(
         Message(
-            "{model} has {published}, this run {own}",
+            "{model} has {published}, but this run has {own}",
             model=model.name,
             published=Message(there, size=wanted[name]),
             own=Message(here, size=value.raw),
@@ -296,7 +296,7 @@ def _norm(job: Job, model: Published) -> Iterator[Finding]:
     value = job.plan.model.norm
     if not value.known or value.raw != "layer":
         return
-    message = Message("{model} has RMSNorm, this run LayerNorm", model=model.name)
+    message = Message("{model} has RMSNorm, but this run has LayerNorm", model=model.name)
     yield Finding(message, span=job.place(value, job.plan.model.hidden))
 
 
@@ -307,7 +307,7 @@ def _rotary_base(job: Job, model: Published) -> Iterator[Finding]:
         return
     yield Finding(
         Message(
-            "{model} has {published}, this run {own}",
+            "{model} has {published}, but this run has {own}",
             model=model.name,
             published=Message("a rotary base of {size}", size=wanted),
             own=value.raw,

@@ -48,7 +48,7 @@ def told(target: str) -> str:
 )
 def test_what_an_undescribed_release_is_read_between(target: str, read: str, why: str) -> None:
     framework, _, version = target.partition("@")
-    assert told(target) == f"{framework}@{read}, because {version} is not described; {why}"
+    assert told(target) == f"{framework}@{read}, because {version} is not a known release; {why}"
 
 
 @pytest.mark.parametrize("target", ["megatron@0.12", "megatron@core_v0.12.1", "megatron@v0.12.1", "megatron@0.12.1"])

@@ -25,7 +25,7 @@ def _of(run: Run, function: Callable[[Run], Any]) -> Value:
     except NotKnown as error:
         return unknown(error.because)
     except (TypeError, ValueError, ArithmeticError):
-        return unknown("an argument that it is computed from is not usable")
+        return unknown("an argument that it is computed from is invalid")
 
 
 def _with(

@@ -147,7 +147,7 @@ def batches(run: Run) -> None:
     else:
         run.lose("global_batch_size", "the layout has more ranks than there are devices")
     if run.role_dynamic_batches:
-        run.lose("micro_batch_size", "micro-batches are filled up to a number of tokens")
+        run.lose("micro_batch_size", "micro-batches are filled up to a token limit")
 
 
 @derives("rl_samples_per_rank", "learns_by_rewards")

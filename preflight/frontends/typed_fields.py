@@ -178,7 +178,7 @@ def refused(fields: Fields, master: Mapping[str, Sequence[Any]], place: Span) ->
             else:
                 shown = there.value if there.node is not None and there.node.kind == "scalar" else "a section or list"
                 message = Message(
-                    "{key} is {value}; {front_end} takes {wanted} there",
+                    "{key} is {value}, but {front_end} takes {wanted} there",
                     key=key,
                     value="null" if shown is None else shown,
                     front_end=fields.label,

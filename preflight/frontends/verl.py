@@ -90,7 +90,7 @@ def batches(run: Run) -> None:
         "global_batch_size", run.ppo_mini_batch_size * run.rollout_n, "prompts x samples", of="ppo_mini_batch_size"
     )
     if run.use_dynamic_bsz:
-        run.lose("micro_batch_size", "with use_dynamic_bsz, micro-batches are filled up to a number of tokens")
+        run.lose("micro_batch_size", "with use_dynamic_bsz, micro-batches are filled up to a token limit")
 
 
 @derives("seq_length", "max_position_embeddings")

@@ -107,14 +107,14 @@ ENVELOPES: tuple[Signature, ...] = (
         "npu-graph", C.UNKNOWN,
         _codes("507011|507023|5450\\d\\d|545\\d\\d\\d|1343225860"),
         "a graph could not be loaded or executed on the device",
-        "the line that follows, or the log of the device (plog), names the operator",
+        "the line that follows, or the device log (plog), names the operator",
         weak=True,
     ),
     Signature(
         "call-of-npu", C.UNKNOWN,
         r"\bERR0[0-4](?:\d{3}) (?:PTA|OPS|DIST|GRAPH|PROF)|NPU function error|OPS function error|\[Error\]: \S",
-        "torch_npu reports that a call of CANN failed",
-        "the lines below it, or the log of the device (plog), contain CANN's error code",
+        "torch_npu reports that a CANN call failed",
+        "the lines below the message, or the device log (plog), contain CANN's error code",
         weak=True,
     ),
     Signature(

@@ -49,7 +49,7 @@ OF_DEVICES: tuple[Signature, ...] = (
         r"|Fatal Python error: (?:Aborted|Bus error|Illegal)|[Ii]llegal instruction|SIGILL|SIGABRT|Floating point exc"
         r"|^LLVM ERROR|: Assertion [`'](?!.*thread: ).{1,200}' failed\.?$|[\]:] +Check failed: "
         r"|^pure virtual method called|^terminate called without an active exception|\bAssertion failed: ",
-        "a library in C++ failed",
+        "a C++ library failed",
         "libraries that were built for another version of torch, Python or the device are the usual cause: rebuild "
         "them, or use an image in which everything was built together",
         weak=True,
@@ -69,7 +69,7 @@ OF_DEVICES: tuple[Signature, ...] = (
         "error-of-cann", C.UNKNOWN,
         r"\bE[ZB-H]\d{4}: |\bE[1-9]\d{4}: ",
         "CANN reports an error of an operator or of its compiler",
-        "read the lines below it and in the log of the device (plog)",
+        "read the lines below the message, and the device log (plog)",
         weak=True,
     ),
     Signature(

@@ -23,8 +23,8 @@ class Stage(NamedTuple):
 
 
 DIVIDE = (
-    "sizes are not divisible by the ranks of a group: sequence length, padding or packing against tensor and context"
-    " parallelism"
+    "sizes are not divisible by the number of ranks in a group: compare the sequence length, padding or packing with "
+    "the tensor- and context-parallel sizes"
 )
 LOADED = "it died while packages were loaded or processes started"
 TO_ENGINE = "it died while weights were sent to the engine that generates"

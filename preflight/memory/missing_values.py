@@ -29,10 +29,10 @@ _REQUIRED = {
     "model.heads": "attention heads",
     "model.vocab": "vocabulary size",
     "model.sequence": "sequence length",
-    "layout.tensor": "tensor parallel size",
-    "layout.pipeline": "pipeline parallel size",
-    "layout.context": "context parallel size",
-    "layout.data": "data parallel size",
+    "layout.tensor": "tensor-parallel size",
+    "layout.pipeline": "pipeline-parallel size",
+    "layout.context": "context-parallel size",
+    "layout.data": "data-parallel size",
     "batch.micro": "micro batch size",
     "precision.parameters": "parameter precision",
     "optimizer.name": "optimizer",
@@ -47,7 +47,7 @@ _DECIDING = {
     "recompute.full_layers": "recomputed layers per stage",
     "layout.sequence_parallel": "use of sequence parallel",
     "layout.tensor_x": "shape of the 2-D tensor parallel group",
-    "layout.expert": "expert parallel size",
+    "layout.expert": "expert-parallel size",
     "layout.schedule": "pipeline schedule",
     "batch.count": "number of micro-batches",
     "optimizer.zero": "sharding of the optimizer",
@@ -74,8 +74,8 @@ _DECIDING = {
     "optimizer.swapped": "swapping of the optimizer",
     "optimizer.fsdp": "use of fully sharded data parallelism",
     "colocated.reference": "place of the reference model",
-    "colocated.rollout": "part of the device that the rollout engine takes",
-    "colocated.asleep": "sleep of the rollout engine during training",
+    "colocated.rollout": "share of the device that the rollout engine takes",
+    "colocated.asleep": "rollout engine sleep during training",
     "model.cross_entropy": "kernel of the loss",
     "model.streams": "number of residual streams",
     "model.pair_bias": "bias of attention",
@@ -87,7 +87,7 @@ _OF_EXPERTS = {
     "model.expert_ffn": "experts' intermediate size",
     "model.expert_layers": "place of the expert layers",
     "model.capacity": "capacity of the experts",
-    "layout.expert_tensor": "expert tensor parallel size",
+    "layout.expert_tensor": "expert-tensor-parallel size",
     "layout.extended": "layout of the experts",
     "optimizer.expert_shards": "number of optimizer shards of the experts",
 }
@@ -98,8 +98,8 @@ _WORDS = {
     "model.query_groups": "number of query groups",
     "model.head_dim": "head size",
     "model.ffn": "intermediate size",
-    "layout.expert": "expert parallel size",
-    "layout.expert_tensor": "expert tensor parallel size",
+    "layout.expert": "expert-parallel size",
+    "layout.expert_tensor": "expert-tensor-parallel size",
     "layout.tensor_x": "width of the 2-D tensor parallel group",
     "model.gate_kept": "number of tensors that the gate keeps",
     "layout.exchanged": "ranks that exchange heads",
@@ -177,7 +177,7 @@ def _sizes(values: Mapping[str, Value]) -> None:
         if name in _NO_SIZE or size is None:
             continue
         if isinstance(size, bool) or not isinstance(size, int) or not int(name not in _MAY_BE_0) <= size <= MOST:
-            raise Missing(f"the {words} is {size!r}, no usable size")
+            raise Missing(f"the {words} is {size!r}, which is not a valid size")
     if _raw(values, "precision.parameters") not in BYTES or any(
         _raw(values, f"precision.{name}") not in (None, *BYTES) for name in ("gradients", "master", "states", "second")
     ):

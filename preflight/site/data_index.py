@@ -44,7 +44,7 @@ class Index:
         if head[:9] != HEADER:
             raise Broken("header", f"it starts with {head[:9]!r}")
         if len(head) < BEGIN:
-            raise Broken("cut-off", f"it has {self.size:,} bytes, but its header alone has {BEGIN}")
+            raise Broken("cut-off", f"it has {self.size:,} bytes, but its header alone needs {BEGIN}")
         self.version, code, self.count, self.entries = struct.unpack("<QBQQ", head[9:])
         if self.version != 1:
             raise Broken("version", f"its version is {self.version}, not 1")

@@ -102,7 +102,7 @@ VERL.add(
     refuse(
         "no-micro-batch",
         all_of(TRAINER, STATIC, a.micro_batch_size.is_none, a.ppo_micro_batch_size.is_none, a.nnodes.is_set),
-        message="neither ppo_micro_batch_size_per_gpu is given nor use_dynamic_bsz",
+        message="neither ppo_micro_batch_size_per_gpu nor use_dynamic_bsz is given",
         upstream=f"{ACTOR}:211",
         at=(a.ppo_mini_batch_size, a.tensor_model_parallel_size, a.n_gpus_per_node),
         fixes=(put(a.micro_batch_size, 1, safety=Safety.SAFE),),
@@ -163,8 +163,8 @@ VERL.add(
         "rollout-over-nodes",
         all_of(TRAINER, a.n_gpus_per_node < REPLICA, REPLICA % a.n_gpus_per_node != 0),
         message=(
-            "a rollout engine needs tensor {rollout_tensor_model_parallel_size} x data "
-            "{rollout_data_parallel_size} devices, which is not a multiple of the {n_gpus_per_node} of a node"
+            "a rollout engine needs tensor {rollout_tensor_model_parallel_size} x data {rollout_data_parallel_size} "
+            "devices, which is not a multiple of the {n_gpus_per_node} devices per node"
         ),
         why="the run waits for devices that no node has, or it is refused",
         upstream="verl/workers/rollout/replica.py:114",

@@ -101,7 +101,7 @@ MEGATRON.add(
         "saved-logits-without-top-k",
         LOGITS,
         a.logits_save_top_k.is_set,
-        message="--logits-save-dir needs --logits-save-top-k, how many logits a token keeps",
+        message="--logits-save-dir needs --logits-save-top-k, the number of logits to keep per token",
         at=(a.logits_save_dir,),
     ),
     refuse(

@@ -36,7 +36,9 @@ MEGATRON.add(
     refuse(
         "local-attention-with-context-parallel",
         all_of(a.transformer_impl == "local", a.context_parallel_size > 1, GPT),
-        message="context parallel {context_parallel_size} needs --transformer-impl transformer_engine, not local",
+        message=(
+            "a context-parallel size of {context_parallel_size} needs --transformer-impl transformer_engine, not local"
+        ),
         at=(a.transformer_impl, a.context_parallel_size),
         unless_framework="mindspeed",
         fixes=(put(a.transformer_impl, "transformer_engine"),),
@@ -90,7 +92,7 @@ MEGATRON.add(
         PER_RANK,
         when=a.sequence_parallel,
         message=(
-            "{each} tokens per context-parallel rank are not divisible by tensor parallel "
+            "{each} tokens per context-parallel rank are not divisible by the tensor-parallel size "
             "{tensor_model_parallel_size}, as --sequence-parallel needs"
         ),
         why="nothing checks it earlier: the first step fails when activations are scattered",
@@ -111,7 +113,7 @@ MEGATRON.add(
             a.entry_trains,
             any_of(a.train_iters.is_set, a.train_samples.is_set),
         ),
-        message="experts with tensor parallel {tensor_model_parallel_size} need --sequence-parallel",
+        message="experts with a tensor-parallel size of {tensor_model_parallel_size} need --sequence-parallel",
         why=(
             "no validator checks it; the expert layer refuses it only in the first training step, after the model is "
             "built"

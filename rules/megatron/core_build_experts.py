@@ -74,7 +74,9 @@ MEGATRON.add(
     refuse(
         "deepep-on-one-rank",
         all_of(FLEX, any_of(BACKEND == "deepep", a.moe_enable_deepep), ALONE),
-        message="DeepEP needs experts on more than one rank, but expert parallel and expert tensor parallel are 1",
+        message=(
+            "DeepEP needs experts on more than one rank, but the expert-parallel and expert-tensor-parallel sizes are 1"
+        ),
         after=("megatron/flex-on-one-rank",),
         at=(a.moe_token_dispatcher_type, a.expert_model_parallel_size),
         fixes=(put(a.moe_token_dispatcher_type, "alltoall", safety=Safety.SAFE),),
@@ -83,7 +85,10 @@ MEGATRON.add(
     refuse(
         "ncclep-on-one-rank",
         all_of(NCCL, ~a.moe_enable_deepep, ALONE),
-        message="NCCL EP needs experts on more than one rank, but expert parallel and expert tensor parallel are 1",
+        message=(
+            "NCCL EP needs experts on more than one rank, but the expert-parallel and expert-tensor-parallel sizes "
+            "are 1"
+        ),
         at=(a.moe_token_dispatcher_type, a.expert_model_parallel_size),
         fixes=(put(a.moe_token_dispatcher_type, "alltoall", safety=Safety.SAFE),),
         layout=True,
@@ -92,8 +97,8 @@ MEGATRON.add(
         "flex-on-one-rank",
         all_of(FLEX, ALONE),
         message=(
-            "the flex dispatcher needs experts on more than one rank, but expert parallel and expert tensor "
-            "parallel are 1"
+            "the flex dispatcher needs experts on more than one rank, but the expert-parallel and "
+            "expert-tensor-parallel sizes are 1"
         ),
         at=(a.moe_token_dispatcher_type, a.expert_model_parallel_size),
         unless_framework="mindspeed",
@@ -104,7 +109,7 @@ MEGATRON.add(
         "flex-without-deepep",
         FLEX,
         a.moe_enable_deepep,
-        message="the flex dispatcher needs --moe-enable-deepep, its only back end in this release",
+        message="the flex dispatcher needs --moe-enable-deepep, its only backend in this release",
         at=(a.moe_token_dispatcher_type,),
         unless_framework="mindspeed",
         fixes=(put(a.moe_enable_deepep, safety=Safety.SAFE),),

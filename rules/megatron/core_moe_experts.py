@@ -86,7 +86,7 @@ MEGATRON.add(
         "expert-bias-with-expert-tensor-parallel",
         all_of(moe, a.add_bias_linear, a.expert_tensor_parallel_size != 1),
         message=(
-            "experts with linear biases, which are on by default, need expert tensor parallel 1, not "
+            "experts with linear biases, which are on by default, need an expert-tensor-parallel size of 1, not "
             "{expert_tensor_parallel_size}"
         ),
         why="the bias would be added once per rank; the model configuration is refused",

@@ -56,7 +56,9 @@ MEGATRON.add(
             ~a.moe_router_pre_softmax,
             a.moe_router_load_balancing_type != "sinkhorn",
         ),
-        message="--moe-router-topk 1 needs --moe-router-pre-softmax: a softmax over one chosen expert is always 1",
+        message=(
+            "--moe-router-topk 1 needs --moe-router-pre-softmax, because a softmax over one chosen expert is always 1"
+        ),
         why="the router would get no gradient; the model configuration is refused",
         at=(a.moe_router_topk,),
         unless_framework="mindspeed-llm",

@@ -79,7 +79,7 @@ MEGATRON.add(
             recomputes_moe,
             any_of(MODULES.has("moe_act"), MODULES.has("expert_fc1"), MODULES.has("fused_group_mlp")),
         ),
-        message="activations inside the expert layer are offloaded while the whole expert layer is recomputed",
+        message="activations inside the expert layer are offloaded, but the whole expert layer is recomputed",
         why="these activations would be discarded anyway; the model configuration is refused",
         at=(MODULES, a.recompute_modules),
     ),

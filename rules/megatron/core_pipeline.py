@@ -28,7 +28,7 @@ MEGATRON.add(
         "layout-with-counts",
         LAYOUT.is_set,
         any_of(UNEVEN, COUNTED),
-        message="a pipeline layout places every layer; counts for the first or last stage contradict it",
+        message="a pipeline layout places every layer, so the counts for the first or last stage contradict it",
         at=(FIRST, LAST, a.account_for_embedding_in_pipeline_split, a.account_for_loss_in_pipeline_split, LAYOUT),
         fixes=(drop(FIRST, also=(LAST,)), drop(LAST), DROP_COUNTED, drop(a.account_for_loss_in_pipeline_split)),
     ),

@@ -148,7 +148,7 @@ MEGATRON.add(
             ~any_of(a.swap_attention, a.recompute_in_advance),
         ),
         message=(
-            "nothing is recomputed: --recompute-method and --recompute-num-layers have no effect without "
+            "nothing is recomputed, because --recompute-method and --recompute-num-layers have no effect without "
             "--recompute-granularity"
         ),
         why="the run keeps every activation: it needs more memory than planned, or runs out of memory",

@@ -92,8 +92,8 @@ MEGATRON.add(
         a.hybrid_num_segments,
         when=PIPES,
         message=(
-            "the hybrid pattern has {hybrid_num_segments} pipeline segments, which are not divisible by pipeline "
-            "parallel {pipeline_model_parallel_size}"
+            "the hybrid pattern has {hybrid_num_segments} pipeline segments, which are not divisible by the "
+            "pipeline-parallel size {pipeline_model_parallel_size}"
         ),
         at=(a.hybrid_layer_pattern, a.pipeline_model_parallel_size),
         layout=True,

@@ -16,7 +16,7 @@ MEGATRON.add(
         "two-precisions",
         a.fp16,
         a.bf16,
-        message="--fp16 and --bf16 are both given; a run trains in one of them",
+        message="--fp16 and --bf16 are both given, but a run trains in only one of them",
     ),
     refuse(
         "main-grads-with-fp32-accumulation",
@@ -50,7 +50,7 @@ MEGATRON.add(
         "fp4-with-fp8",
         a.fp4.is_set,
         a.fp8.is_set,
-        message="--fp4-format and --fp8-format are both given; a run computes in one of them",
+        message="--fp4-format and --fp8-format are both given, but a run computes in only one of them",
         fixes=(drop(a.fp8), drop(a.fp4)),
     ),
     requires(
@@ -142,7 +142,7 @@ MEGATRON.add(
         "expert-parallel-in-fp16",
         a.expert_model_parallel_size > 1,
         a.fp16,
-        message="expert parallel {expert_model_parallel_size} cannot train in fp16",
+        message="an expert-parallel size of {expert_model_parallel_size} cannot train in fp16",
         at=(a.fp16, a.expert_model_parallel_size),
     ),
     refuse(

@@ -176,7 +176,7 @@ def changed_silently(job: Job) -> Iterator[Finding]:
         )
         yield Finding(
             Message(
-                "{flag} becomes {after}: {cause}",
+                "{flag} is changed to {after}: {cause}",
                 flag=job.arguments.spell(switch.name),
                 after=after,
                 cause=switch.cause,

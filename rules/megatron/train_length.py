@@ -95,7 +95,7 @@ MEGATRON.add(
     refuse(
         "no-train-length",
         all_of(~a.train_iters.written, ~a.train_iters, ~a.train_samples, ~a.skip_train, a.entry_is_known),
-        message="neither --train-iters nor --train-samples is set: the length of the training is missing",
+        message="neither --train-iters nor --train-samples is set, so the length of the training is unknown",
         why="the run stops after the model is built, when its learning-rate schedule is created",
         always=True,
         at=(a.train_iters, a.train_samples),
@@ -123,7 +123,7 @@ MINDSPEED.add(
             a.entry.is_in("pretrain_gpt.py", "posttrain_gpt.py", "pretrain_mamba.py"),
             a.entry_trains,
         ),
-        message="neither --train-iters nor --train-samples is set: the length of the training is missing",
+        message="neither --train-iters nor --train-samples is set, so the length of the training is unknown",
         why="the run stops after the model is built, when its learning-rate schedule is created",
         upstream="megatron/training/training.py:1083",
         always=True,

@@ -119,7 +119,7 @@ def _network(job: Job, model: Node) -> Iterator[Finding]:
     if config is not None and config.kind in ("sequence", "scalar"):
         if job.arguments.get("training").raw is True:
             line = _CONFIG.get(read_at(job.target.version), _CONFIG["1.5.0"])
-            message = "model.model_config must be a mapping, the type of the model and its sizes"
+            message = "model.model_config must be a mapping with the type of the model and its sizes"
             place = f"mindformers/trainer/trainer.py:{line}"
             yield Finding(message, config.span, key=("model", "model_config"), upstream=place)
         return
@@ -148,7 +148,7 @@ def _untyped(job: Job, name: str, node: Node, fix: Fix | None) -> Iterator[Findi
         return
     mcore = name == "model_config" and node.get("model_type") is not None
     hint = "; for an mcore network, set use_legacy: False" if mcore else ""
-    message = Message("model.{name} has no type; it is required{hint}", name=name, hint=hint)
+    message = Message("model.{name} has no type, which is required{hint}", name=name, hint=hint)
     place = _place(job, _NO_TYPE if kind is None else _NULL_TYPE)
     yield Finding(message, (kind or node).span, key=("model", name), fix=fix, upstream=place)
 

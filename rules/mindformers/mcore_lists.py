@@ -64,7 +64,7 @@ def _bubble(job: Job, line: int) -> Iterator[Finding]:
         return
     if all(isinstance(n, int) for n in typed.raw) or len(typed.raw) < 2:
         message = Message(
-            "recompute is {typed}; zero_bubble_v needs a list for each of the two chunks", typed=typed.raw
+            "recompute is {typed}, but zero_bubble_v needs a list for each of the two chunks", typed=typed.raw
         )
         yield Finding(
             message, job.place(typed, schedule), schedule.related, key=typed.key, upstream=f"{_CONFIG}:{line}"

@@ -280,7 +280,7 @@ def template_not_filled(job: Job) -> Iterator[Finding]:
         return
     line = _TEMPLATE_NOT_FILLED_LINE.get(read_at(job.target.version), _TEMPLATE_NOT_FILLED_LINE["1.5.0"])
     yield Finding(
-        "train_dataset and model.arch are empty: this is a template that is still to be filled in",
+        "train_dataset and model.arch are empty, so this is a template that must still be filled in",
         data.span,
         (Related(arch.span),),
         key=("train_dataset",),

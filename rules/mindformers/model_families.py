@@ -152,7 +152,7 @@ MINDFORMERS.add(
             a["load_checkpoint"] != "",
             a["load_ckpt_format"] == "ckpt",
         ),
-        message="load_ckpt_format is ckpt; an mcore network predicts from safetensors only",
+        message="load_ckpt_format is ckpt, but an mcore network predicts from safetensors only",
         why="rejected when the weights are loaded, after the network is built",
         at=(a["load_ckpt_format"], a["load_checkpoint"]),
         fixes=(put(a["load_ckpt_format"], "safetensors"),),
@@ -167,7 +167,7 @@ MINDFORMERS.add(
             data > 1,
         ),
         message=(
-            "model_config has no batch_size, which counts as 1 and is not divisible by data_parallel "
+            "model_config has no batch_size, so it counts as 1, which is not divisible by data_parallel "
             "{parallel_config.data_parallel}"
         ),
         why="every data-parallel rank predicts the same number of samples",

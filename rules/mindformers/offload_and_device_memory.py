@@ -125,7 +125,7 @@ def _layers(entry: Node, name: str, index: int, on: bool) -> Iterator[_Fault]:
     if layers.kind != "sequence" and not isinstance(layers.value, bool):
         must, place = "they must be a list of layer ids, or true", (_FILE, 277)
     elif not _ids(layers):
-        must, place = "every one must be a layer id", (_FILE, 281)
+        must, place = "each entry must be a layer id", (_FILE, 281)
     elif on and any(item.kind == "sequence" for item in layers.items):
         must, place = "with swap on, they must be one flat list of layer ids", (_CHECKS, 292)
     else:

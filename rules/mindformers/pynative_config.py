@@ -73,7 +73,9 @@ PYNATIVE.add(
         "recompute-mode",
         a["recompute.mode"],
         ("None", "full", "select"),
-        message="recompute.mode is {recompute.mode}; it must be the string None, full or select (so spelled)",
+        message=(
+            "recompute.mode is {recompute.mode}; it must be the string None, full or select (with this exact spelling)"
+        ),
     ),
     refuse(
         "profiler-steps",

@@ -84,13 +84,14 @@ def _form(raw: object, pipeline: int, chunks: int) -> tuple[str, int] | None:
         ), 157
     if isinstance(raw, str):
         return Message(
-            "pipeline_parallel_layers_per_stage is {raw!r}; it must be a list or auto (so spelled)", raw=raw
+            ("pipeline_parallel_layers_per_stage is {raw!r}; it must be a list or auto (with this exact spelling)"),
+            raw=raw,
         ), 158
     if not isinstance(raw, list):
         return None
     if len(raw) != pipeline:
         return Message(
-            "pipeline_parallel_layers_per_stage lists {count} stages, pipeline_parallel is {pipeline}",
+            "pipeline_parallel_layers_per_stage lists {count} stages, but pipeline_parallel is {pipeline}",
             count=len(raw),
             pipeline=pipeline,
         ), 158
@@ -100,7 +101,7 @@ def _form(raw: object, pipeline: int, chunks: int) -> tuple[str, int] | None:
         parts = text.split(",")
         if len(parts) != chunks:
             ranges = Message.plural(len(parts), "{count} range", "{count} ranges", count=len(parts))
-            message = "stage {stage} has {ranges} ({text!r}), pipeline_parallel_interleave_num is {chunks}"
+            message = "stage {stage} has {ranges} ({text!r}), but pipeline_parallel_interleave_num is {chunks}"
             return Message(message, stage=stage, ranges=ranges, text=text, chunks=chunks), 166
         for part in parts:
             if (fault := _range(stage, part)) is not None:
@@ -161,7 +162,7 @@ def _coverage(job: Job, value: Value, ranges: list[tuple[int, int]], layers: int
         expected = high + 1
     if expected < layers:
         message = Message(
-            "{layers} in no stage: the model is silently trained without", layers=_layers(expected, layers - 1)
+            "{layers} in no stage, so the model is silently trained without", layers=_layers(expected, layers - 1)
         )
         yield _finding(job, value, message, f"{_PIPELINE}:194", Severity.WARNING)
 

@@ -345,7 +345,7 @@ def select_recompute_twice(job: Job) -> Iterator[Finding]:
         )
         related = (Related(other.node.span, "the other pattern"),) if other is not None else ()
         message = Message(
-            "'{pattern}' {does}, but {why}, and a second time fails", pattern=item.pattern, does=does, why=why
+            "'{pattern}' {does}, but {why}, and marking it twice fails", pattern=item.pattern, does=does, why=why
         )
         yield Finding(
             message, item.node.span, related, without(job, item), key=item.key, upstream=job.upstream(UPSTREAM)

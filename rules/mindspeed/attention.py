@@ -56,7 +56,7 @@ MINDSPEED.add(
         unless_framework=CORE_ONLY,
         message="the fused kernels of sparse attention work only all together, with --use-dsa-absorb",
         why="each kernel reads the output of the others; the run fails at launch",
-        fixes=(drop(also=FUSED, title="drop the fused kernels"),),
+        fixes=(drop(also=FUSED, title="remove the fused kernels"),),
     ),
     refuse(
         "dsa-context-algo",
@@ -89,7 +89,7 @@ MINDSPEED.add(
         "pipeline-layers-noop",
         a.pipeline_num_transformer_layers.is_set & a.noop_layers.is_set,
         at=(a.noop_layers, a.pipeline_num_transformer_layers),
-        message="--pipeline-num-transformer-layers does not work together with --noop-layers",
+        message="--pipeline-num-transformer-layers does not work with --noop-layers",
         why="both change which stage holds which layers; the run fails at launch",
         fixes=(drop(a.noop_layers), drop(a.pipeline_num_transformer_layers)),
     ),

@@ -13,7 +13,7 @@ MINDSPEED = ConstraintSet(
 )
 BASIC = "megatron_basic/transformer_engine_basic.py"
 SUB = (a.coc_parallel_num, a.coc_mode, a.coc_fused_kernel)
-LEAVE = drop(a.use_ascend_coc, also=SUB, title="drop coc and its options")
+LEAVE = drop(a.use_ascend_coc, also=SUB, title="remove coc and its options")
 
 MINDSPEED.add(
     refuse(
@@ -102,7 +102,7 @@ MINDSPEED.add(
         severity=Severity.WARNING,
         at=(a.coc_parallel_num, a.coc_mode),
         fixes=(
-            drop(also=(a.coc_parallel_num, a.coc_mode), safety=Safety.SAFE, title="drop what has no effect"),
+            drop(also=(a.coc_parallel_num, a.coc_mode), safety=Safety.SAFE, title="remove what has no effect"),
             put(a.use_ascend_coc),
         ),
         message="options of coc have no effect without --use-ascend-coc",
@@ -135,7 +135,7 @@ MINDSPEED.add(
         "mc2-tensor-parallel",
         a.use_ascend_mc2 & (a.tensor_model_parallel_size == 1),
         fixes=(drop(a.use_ascend_mc2),),
-        message="--use-ascend-mc2 needs tensor parallelism, but the size is 1",
+        message="--use-ascend-mc2 needs tensor parallelism, but the tensor-parallel size is 1",
         why="MindSpeed announces that it turns the feature off, but raises an error: the run fails at launch",
         after=("mindspeed/tp-2d-mc2",),
     ),

@@ -50,8 +50,8 @@ SPLIT = "mindspeed_llm/core/layerwise_disaggregated_training/initialize.py:105"
 
 _LENGTH = "--num-layer-list has {count} numbers for {pipeline} pipeline stages"
 _DISAGGREGATED = (
-    "--num-layer-list has {count} numbers; --layerwise-disaggregated-training needs one more than pipeline stages, "
-    "{wanted}"
+    "--num-layer-list has {count} numbers, but --layerwise-disaggregated-training needs {wanted}, one more than the "
+    "number of pipeline stages"
 )
 _COUNTED = (
     "--num-layer-list does not work with counting embedding or loss as layers: {pipeline} + {counted} are not divisible "

@@ -26,7 +26,7 @@ MINDSPEED_LLM.add(
         LORA & a.moe_tp_extend_ep,
         at=(a.moe_tp_extend_ep, a.lora_target_modules),
         fixes=(drop(a.moe_tp_extend_ep),),
-        message="LoRA does not work together with --moe-tp-extend-ep",
+        message="LoRA does not work with --moe-tp-extend-ep",
         why="adapters are split like their layers, and the flag changes that split; the run fails at launch",
     ),
     refuse(
@@ -49,7 +49,7 @@ MINDSPEED_LLM.add(
         "lora-without-base",
         LORA & ~a.skip_train & a.load.is_none & a.lora_load.is_none,
         at=(a.lora_target_modules,),
-        message="LoRA without --load: the adapters are trained on random weights, which are frozen",
+        message="LoRA is used without --load, so the adapters are trained on random weights, which are frozen",
         why="only the adapters are trained, so the base model keeps its random initial weights",
         severity=Severity.WARNING,
         upstream="mindspeed_llm/features_manager/finetune/lora.py",

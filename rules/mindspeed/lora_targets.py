@@ -185,6 +185,6 @@ def _near(name: str) -> str:
 
 def _hint(names: list[str]) -> Message | str:
     if "," in names[0]:
-        return Message("; names are separated by blanks, not by commas")
+        return Message("; names are separated by spaces, not by commas")
     near = _near(names[0])
     return Message("; did you mean {near}", near=near) if near else ""

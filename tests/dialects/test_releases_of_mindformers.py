@@ -29,7 +29,7 @@ SETUP = "setup(\n    name='mindformers',\n    version='{release}',\n    author='
 @pytest.mark.parametrize(
     ("files", "says"),
     [
-        ({INIT: "__version__ = '0.3.0'\n"}, "mindformers 0.3.0, which is not described, read as mindformers@"),
+        ({INIT: "__version__ = '0.3.0'\n"}, "mindformers 0.3.0, which is not a known release, is read as mindformers@"),
         ({INIT: "__version__ = '0.6.0'\n"}, "mindformers 0.6.0, which is not described"),
         ({INIT: "__version__ = '0.8.0'\n"}, "mindformers 0.8.0, which is not described"),
         ({INIT: "__version__ = '1.4.0'\n"}, "mindformers 1.4.0, which is not described"),
@@ -57,7 +57,7 @@ SETUP = "setup(\n    name='mindformers',\n    version='{release}',\n    author='
         ({"setup.py": SETUP.format(release="0.3.0")}, "mindformers, release unknown"),
         ({"requirements.txt": "mindformers==0.3.0\n"}, "mindformers 0.3.0, which is not described"),
         ({"requirements.txt": "mindformers==1.5.0\n"}, "mindformers@1.5.0 (requirements.txt)"),
-        ({}, "mindformers, release unknown: 11 described releases from 1.0.0 to 2.1.0 fit; read as 2.1.0"),
+        ({}, "mindformers, release unknown: 11 known releases from 1.0.0 to 2.1.0 fit; read as 2.1.0"),
     ],
 )
 def test_the_release_that_a_checkout_names_is_told(tmp_path: Path, files: dict[str, str], says: str) -> None:

@@ -122,7 +122,7 @@ def test_what_a_search_divides_is_no_bound(mode, answer, told):
     report = preflight.check_text(text, world_size=8, device="910b", target="mindformers@1.5.0")
     memory = report.jobs[0].memory
     assert memory.verdict == answer
-    assert ("memory has no formula for sharding that auto_parallel chooses" in memory.taken) is (mode == 2)
+    assert ("preflight has no memory formula for sharding that auto_parallel chooses" in memory.taken) is (mode == 2)
     assert any(finding.rule == "predicted-oom" for finding in report.findings) is told
 
 

@@ -73,7 +73,7 @@ def rows(run: Run) -> int:
         found: int = run.padded_vocab_size
         return found
     if run.use_checkpoint_args:
-        raise NotKnown("--use-checkpoint-args takes it from the checkpoint")
+        raise NotKnown("--use-checkpoint-args takes the value from the checkpoint")
     return padded(run, run.tokenizer_size or published(run))
 
 
