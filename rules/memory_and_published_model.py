@@ -67,7 +67,7 @@ def predicted_oom(job: Job) -> Iterator[Finding | Unverified]:
         Message(
             "{where} needs at least {low:.1f} GiB, but only {budget:.1f} GiB are available ({parts} GiB)"
             if sure
-            else "{where} needs {low:.1f} to {high:.1f} GiB, and {budget:.1f} GiB are available ({parts} GiB)",
+            else "{where} needs {low:.1f} to {high:.1f} GiB, but only {budget:.1f} GiB are available ({parts} GiB)",
             where=stage if len(estimate.stages) > 1 else Message("every rank"),
             low=worst.low / GIB if sure else low,
             high=worst.required / GIB,

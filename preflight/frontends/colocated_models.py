@@ -97,7 +97,7 @@ def _slime_rollout(run: Run) -> float | None:
     if not run.colocate:
         return None
     if run.sglang_mem_fraction_static is None:
-        raise NotKnown("SGLang chooses it unless --sglang-mem-fraction-static is set")
+        raise NotKnown("SGLang chooses this value unless --sglang-mem-fraction-static is set")
     return float(run.sglang_mem_fraction_static)
 
 

@@ -39,7 +39,7 @@ OF_ASCEND: tuple[Signature, ...] = (
     Signature(
         "last-job-runs", C.ENVIRONMENT,
         r"\bEJ000[13]\b",
-        "HCCL's process on the device cannot start: the last job is still running, or the port is in use",
+        "HCCL's process on the device cannot start, because the last job is still running or the port is in use",
         "end the processes of the last job (npu-smi info), wait ten seconds and start again",
     ),
     Signature(
@@ -69,9 +69,8 @@ OF_ASCEND: tuple[Signature, ...] = (
         r"|[Aa][Ii][ -]?[Cc](?:ore|pu|PU)\b.{0,60}(?:exception|execut\w+ fail|abnormal)"
         r"|AICPU execution|aicpu exception|\bE39999\b.{0,400}(?:exception|fail)",
         "a kernel on the device failed",
-        "an address out of range, a fault of the device, or an operator's own defect: ASCEND_LAUNCH_BLOCKING=1 names "
-        "the "
-        "operator; test the device (npu-smi, dmesg) if it stays with one node",
+        "an address out of range, a device fault, or a defect of the operator: ASCEND_LAUNCH_BLOCKING=1 names the "
+        "operator; if the failure stays on one node, test the device (npu-smi, dmesg)",
     ),
     Signature(
         "npu-kernel-timeout", C.ENVIRONMENT,

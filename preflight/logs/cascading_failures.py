@@ -30,7 +30,7 @@ OF_COMMUNICATION: tuple[Signature, ...] = (
         r"|failure detected by watchdog|Some NCCL operations have failed|flight recorder dumps"
         r"|we are taking the entire process down|[Ww]ait (?:socket|links?) establish",
         "ranks waited for other ranks that had died, hung or fallen behind",
-        "the cause is on the rank that did not come: read its log, or the IP/ID that EI0002 names",
+        "the cause is on the rank that did not respond: read its log, or look up the IP/ID that EI0002 names",
         weak=True,
     ),
     Signature(

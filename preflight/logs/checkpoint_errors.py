@@ -83,8 +83,8 @@ OF_CHECKPOINTS: tuple[Signature, ...] = (
         r"|Invalid access pattern|ShardedObjects? (?:is|are) missing"
         r"|is in the state_dict but|[Dd]ifferent dict keys encountered in `apply_factory_merges`",
         "the checkpoint and the program have different keys",
-        "a checkpoint of another model or release, or a state that is saved in one form and loaded in another: "
-        "`preflight check --site` compares the keys of the model",
+        "a checkpoint of another model or release, or a state that is saved in one format and loaded in another: "
+        "`preflight check --site` compares the keys with those of the model",
     ),
     Signature(
         "checkpoint-read", C.CHECKPOINT,
@@ -98,7 +98,7 @@ OF_CHECKPOINTS: tuple[Signature, ...] = (
     Signature(
         "shared-tensors", C.CHECKPOINT,
         r"weights trying to be saved contained shared|tensors share memory",
-        "tensors that share memory cannot be saved in this form",
+        "tensors that share memory cannot be saved in this format",
         "tie them in the model's own configuration, save one of them, or save without safetensors",
     ),
     Signature(

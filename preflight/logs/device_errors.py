@@ -21,7 +21,7 @@ OF_DEVICES: tuple[Signature, ...] = (
         r"|memory|program counter)|too many resources|the launch timed out|an illegal instruction|hardware stack"
         r"|mapping of|context is destroyed|driver shutting down|CUDA-capable device|API call is not supported)"
         r"|[Cc]uda failure \d|Cuda failure '|CUDA driver error|cudaError[A-Z]\w+|HIP error:",
-        "a call to the device's runtime was refused",
+        "a device runtime call was refused",
         "CUDA_LAUNCH_BLOCKING=1 names the operator; then the driver, the topology of the devices (peer access) and "
         "libraries that were built for others",
     ),
@@ -75,7 +75,7 @@ OF_DEVICES: tuple[Signature, ...] = (
     Signature(
         "other-call", C.UNKNOWN,
         r"\b(?:CUDA|HIP|MUSA)(?: driver| runtime)? error(?: \(\d+\))?: |Triton Error \[",
-        "a call to the device's runtime was refused",
+        "a device runtime call was refused",
         "the driver, the runtime's libraries and torch must be compatible; CUDA_LAUNCH_BLOCKING=1 names the "
         "operator",
         weak=True,

@@ -148,7 +148,7 @@ OF_PYTHON: tuple[Signature, ...] = (
         r"|couldn't find attribute \w|AttributeError: '\w+' object has no attribute '_[a-z]",
         "the program uses a name that does not exist",
         "an optional package that is not installed, parts of different versions, or an untested path of the program: "
-        "look for the last line in the framework's issues",
+        "search the framework's issues for the last line",
         weak=True,
     ),
     Signature(

@@ -46,7 +46,7 @@ SIGNATURES: tuple[Signature, ...] = (
     Signature(
         "copy-of-optimizer-state", C.MEMORY,
         r"^state_dict = deepcopy\(state_dict\)$",
-        "it died where the state of an optimizer is copied while a checkpoint is loaded, which needs its memory twice",
+        "it died where optimizer states are copied while a checkpoint is loaded, which needs twice their memory",
         "load on as many devices as the run was saved on, or with a distributed checkpoint",
         weak=True,
     ),
@@ -58,7 +58,7 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|Detected \d+ oom[-_]kill|slurmstepd.*[Oo]ut [Oo]f [Mm]emory|due to memory pressure|\(OOM\)"
         r"|running low on memory|exceeds the memory usage threshold|RayOutOfMemoryError|std::bad_alloc"
         r"|ArrayMemoryError|Unable to allocate [\d.]+ [KMGT]iB for an array",
-        "the host ran out of memory, or a limit of it was reached",
+        "the host ran out of memory, or reached a memory limit",
         "the node's memory is exhausted, not the device's: use fewer data loader workers, and do not let every "
         "process read a whole checkpoint",
     ),
@@ -72,7 +72,7 @@ SIGNATURES: tuple[Signature, ...] = (
     Signature(
         "bus-error", C.ENVIRONMENT,
         r"[Bb]us error|SIGBUS|[Ss]ignal 7\b|return code = -7\b|exitcode *: -7\b|exit code:? (?:135|-7)\b",
-        "a process ended with a bus error: memory that it had mapped could not be provided",
+        "a process ended with a bus error, because memory that it had mapped could not be provided",
         "most often the shared memory of the container is too small: use a larger --shm-size or --ipc=host, or fewer "
         "data loader workers; a full disk under a mapped file and failing memory have the same symptom",
     ),
@@ -110,7 +110,7 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|The IP address and port have been bound|server socket has failed to listen"
         r"|listen on ip\[[^\]]{0,60}\] and specific port\[\d+\] fail",
         "the rendezvous port is in use",
-        "another MASTER_PORT, or end the job that still holds this one",
+        "use another MASTER_PORT, or end the job that still holds this one",
     ),
     Signature(
         "stale-lock", C.ENVIRONMENT,
@@ -273,8 +273,8 @@ SIGNATURES: tuple[Signature, ...] = (
         "index-cache", C.DATA,
         r"(?:FileNotFoundError|No such file).*(?:_(?:doc|sample|shuffle)_idx|-(?:document|sample|shuffle)_index)\.npy",
         "the index of a data set, which one rank builds, is missing for another",
-        "the cache (--data-cache-path, otherwise next to the data) must be on a file system that all nodes share; on a "
-        "single node the rank that builds it may have died first: read its log",
+        "the cache (--data-cache-path, by default next to the data) must be on a file system that all nodes share; on "
+        "a single node, the rank that builds the cache may have died first, so read its log",
     ),
     Signature(
         "no-data", C.DATA,
@@ -290,7 +290,7 @@ SIGNATURES: tuple[Signature, ...] = (
         "no-file", C.ENVIRONMENT,
         r"FileNotFoundError|No such file or directory|\[Errno 2\]|NotADirectoryError|IsADirectoryError",
         "a file or folder that the run names does not exist",
-        "check the path in the message from the node of the job",
+        "check the path in the message on the job's node",
     ),
     Signature(
         "placeholders", C.DATA,
@@ -330,7 +330,10 @@ SIGNATURES: tuple[Signature, ...] = (
         "event-timeout", C.COMMUNICATION,
         r"(?:event|notify) wait timeout|\((?:EVENT|NOTIFY)_WAIT\)",
         "a device waited for an event that did not occur, usually on another rank",
-        "the cause is on the missing rank: read its log; long work between steps needs a larger HCCL_EXEC_TIMEOUT",
+        (
+            "the cause is on the missing rank: read its log; if the work between steps is long, set a larger "
+            "HCCL_EXEC_TIMEOUT"
+        ),
     ),
     Signature(
         "driver", C.ENVIRONMENT,

@@ -65,7 +65,7 @@ def _model(job: Job) -> str:
     if model.query_groups.known and model.query_groups.raw not in (None, model.heads.raw):
         heads += f" ({_number(model.query_groups)} groups)"
     parts = [f"{_number(model.layers)} layers", f"hidden {_number(model.hidden)}", heads]
-    parts += [f"FFN size {_number(model.ffn)}"] if _given(model.ffn) else []
+    parts += [f"FFN {_number(model.ffn)}"] if _given(model.ffn) else []
     if _given(model.experts):
         parts.append(f"{_number(model.experts)} experts (top {_number(model.top_k)})")
     parts += [f"vocabulary {_number(model.vocab)}{_if_assumed(model.vocab)}"] if _given(model.vocab) else []

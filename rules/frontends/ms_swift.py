@@ -105,7 +105,7 @@ MS_SWIFT.add(
         "groups-without-padding",
         a.group_by_length,
         a.padding_free,
-        message="--group_by_length cannot be combined with padding_free, which is on unless it is false",
+        message="--group_by_length cannot be combined with padding_free, which is on by default",
         upstream=f"{ARGUMENTS}:804",
         fixes=(drop(a.group_by_length),),
     ),
@@ -294,7 +294,7 @@ MS_SWIFT.add(
     refuse(
         "adapters-scaled-by-zero",
         all_of(a.tuner_type != "full", a.lora_alpha == 0),
-        message="--lora_alpha 0 scales the output of the adapters by 0: the model does not change",
+        message="--lora_alpha 0 multiplies the output of the adapters by 0, so the model does not change",
         upstream="https://github.com/huggingface/peft/blob/v0.7.1/src/peft/tuners/lora/layer.py#scaling",
         severity=Severity.WARNING,
         at=(a.lora_alpha,),
@@ -356,7 +356,7 @@ MS_SWIFT.add(
     refuse(
         "groups-of-real-loss",
         all_of(GRPO, a.loss_type == "real", a.micro_batch_size % a.num_generations != 0),
-        message="--loss_type real needs a micro-batch, {micro_batch_size}, of whole groups of {num_generations}",
+        message="--loss_type real needs a micro-batch of whole groups of {num_generations}, not of {micro_batch_size}",
         upstream=f"{ARGUMENTS}:404",
         at=(a.micro_batch_size, a.num_generations, a.loss_type),
         fixes=(put(a.micro_batch_size, a.num_generations),),
@@ -364,7 +364,7 @@ MS_SWIFT.add(
     refuse(
         "two-teachers",
         all_of(a.rlhf_type.is_in("gkd", "grpo"), a.teacher_model.is_set, a.teacher_model_server.is_set),
-        message="--teacher_model and --teacher_model_server are both given",
+        message="--teacher_model and --teacher_model_server are both given; give only one of them",
         upstream=f"{ARGUMENTS}:352",
         at=(a.teacher_model_server, a.teacher_model),
     ),

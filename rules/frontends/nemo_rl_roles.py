@@ -43,7 +43,7 @@ NEMO_RL.add(
         a.vllm_tensor_parallel_size,
         a.vllm_expert_parallel_size,
         message=(
-            "vLLM's expert parallel {vllm_expert_parallel_size} is not a multiple of its tensor parallel "
+            "vLLM's expert-parallel size {vllm_expert_parallel_size} is not a multiple of its tensor-parallel size "
             "{vllm_tensor_parallel_size}"
         ),
         upstream=f"{VLLM}:124",

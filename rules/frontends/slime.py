@@ -58,8 +58,8 @@ SLIME.add(
         "samples-left-over",
         all_of(COUNTED, a.global_batch_size < SAMPLES, SAMPLES % a.global_batch_size != 0),
         message=(
-            "the {samples} samples of a rollout are not a multiple of --global-batch-size {global_batch_size}: "
-            "the last {left} are generated but not trained on"
+            "the {samples} samples of a rollout are not a multiple of --global-batch-size {global_batch_size}, so the "
+            "last {left} are generated but not trained on"
         ),
         why="only whole batches are trained; the samples that remain are dropped without a message",
         upstream="slime/utils/dp_schedule.py:135",
@@ -271,7 +271,7 @@ SLIME.add(
     refuse(
         "two-parameter-lists",
         all_of(a.only_train_params_name_list.is_set, a.freeze_params_name_list.is_set),
-        message="--only-train-params-name-list and --freeze-params-name-list are both given",
+        message="--only-train-params-name-list and --freeze-params-name-list are both given; give only one of them",
         upstream=f"{OPTIONS}:1974",
         at=(a.freeze_params_name_list, a.only_train_params_name_list),
     ),

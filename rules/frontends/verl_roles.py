@@ -101,7 +101,10 @@ VERL.add(
     refuse(
         "sampling-at-temperature-zero",
         all_of(TRAINER, a.rollout_val_do_sample, a.rollout_temperature <= 0),
-        message="the validation samples (do_sample) at temperature {rollout_temperature}, which must be above 0",
+        message=(
+            "the validation samples (do_sample) at temperature {rollout_temperature}, but the temperature must be "
+            "above 0"
+        ),
         upstream="verl/utils/config.py:186",
         at=(a.rollout_temperature, a.rollout_val_do_sample),
         fixes=(drop(a.rollout_temperature),),

@@ -14,7 +14,7 @@ MEGATRON.add(
     refuse(
         "legacy-async-save",
         all_of(a.save.is_set, a.async_save, FORMAT == "torch"),
-        message="--async-save does not work with --ckpt-format torch; torch_dist can",
+        message="--async-save does not work with --ckpt-format torch; use torch_dist",
         why="the run crashes when it writes its first checkpoint",
         upstream="megatron/training/checkpointing.py:767",
         at=(FORMAT, a.async_save),

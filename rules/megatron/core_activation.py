@@ -12,7 +12,7 @@ MEGATRON.add(
     refuse(
         "bias-fusion-activation",
         all_of(~swiglu, a.squared_relu, a.bias_gelu_fusion),
-        message="--squared-relu needs --no-bias-gelu-fusion: it cannot be fused with the bias",
+        message="--squared-relu needs --no-bias-gelu-fusion, because it cannot be fused with the bias",
         why="bias fusion supports only GELU and SwiGLU; the model configuration is refused",
         at=(a.squared_relu,),
         fixes=(UNFUSE,),

@@ -73,7 +73,7 @@ MEGATRON.add(
             GPT,
             a.transformer_impl == "transformer_engine",
         ),
-        message="--mla-down-proj-fusion needs --q-lora-rank: without it there is no query projection to fuse",
+        message="--mla-down-proj-fusion needs --q-lora-rank, because without it there is no query projection to fuse",
         at=(a.mla_down_proj_fusion,),
         fixes=(drop(a.mla_down_proj_fusion, safety=Safety.SAFE),),
     ),
@@ -81,7 +81,8 @@ MEGATRON.add(
         "hyper-connections-without-spec",
         all_of(a.enable_mhc_connections, GPT),
         message=(
-            "--enable-mhc-connections needs a layer specification that has them (--spec); the built-in layers do not"
+            "--enable-mhc-connections needs a layer specification with hyper-connections (--spec); the built-in "
+            "layers have none"
         ),
         why="the first layer refuses it when the model is built",
         at=(a.enable_mhc_connections,),

@@ -64,7 +64,7 @@ MEGATRON.add(
             ),
         ),
         message=(
-            "the fused expert MLP supports no expert tensor parallelism, no probabilities on the input and no "
+            "the fused expert MLP supports neither expert tensor parallelism, nor probabilities on the input, nor "
             "offloading of its parts"
         ),
         at=(FUSER, a.expert_tensor_parallel_size, a.moe_apply_probs_on_input, a.offload_modules),
@@ -150,7 +150,7 @@ MEGATRON.add(
         "inference-router-groups",
         all_of(moe, inference_optimized, a.moe_router_num_groups.is_set),
         message=(
-            "the inference-optimized router does not support groups of experts, --moe-router-num-groups is "
+            "the inference-optimized router does not support groups of experts, but --moe-router-num-groups is "
             "{moe_router_num_groups}"
         ),
         at=(a.moe_router_num_groups, a.transformer_impl),

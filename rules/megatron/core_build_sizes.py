@@ -161,7 +161,7 @@ MEGATRON.add(
                 ),
             ),
         ),
-        message="the input projection of the Mamba layers is not a multiple of 16 wide, which fp8 needs",
+        message="the width of the input projection of the Mamba layers is not a multiple of 16, which fp8 needs",
         at=(a.fp8, a.mamba_num_heads, a.mamba_head_dim),
     ),
 )

@@ -22,7 +22,7 @@ MEGATRON.add(
         "two-flex-backends",
         a.moe_enable_deepep,
         all_of(DISPATCHER == "flex", BACKEND == "hybridep"),
-        message="--moe-enable-deepep and --moe-flex-dispatcher-backend hybridep choose two backends",
+        message="--moe-enable-deepep and --moe-flex-dispatcher-backend hybridep choose different backends",
         at=(a.moe_enable_deepep, BACKEND),
         fixes=(drop(a.moe_enable_deepep), drop(BACKEND)),
     ),
@@ -131,7 +131,7 @@ MEGATRON.add(
         "sequence-alltoall-with-expert-tensor-parallel",
         all_of(DISPATCHER == "alltoall_seq", a.tensor_model_parallel_size != a.expert_tensor_parallel_size),
         message=(
-            "alltoall_seq needs the same tensor-parallel size for experts ({expert_tensor_parallel_size}) and the "
+            "alltoall_seq needs the same tensor-parallel size for experts ({expert_tensor_parallel_size}) and for the "
             "rest ({tensor_model_parallel_size})"
         ),
         at=(a.expert_tensor_parallel_size, DISPATCHER),

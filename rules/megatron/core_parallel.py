@@ -66,7 +66,7 @@ MEGATRON.add(
     refuse(
         "sharp-broken",
         all_of(a.use_sharp, ~(a.sharp_enabled_group == "dp_replica")),
-        message="--use-sharp fails in this version: it uses a process group before that group exists",
+        message="--use-sharp fails in this version, because it uses a process group before that group exists",
         why="a defect of Megatron core 0.20.0: every run with the flag stops while process groups are created",
         at=(a.use_sharp,),
         fixes=(drop(a.use_sharp, also=(a.sharp_enabled_group,), safety=Safety.SAFE),),

@@ -13,7 +13,7 @@ MEGATRON.add(
         "data-path-twice",
         a.data_path.is_set,
         a.data_args_path.is_set,
-        message="--data-path and --data-args-path both set the data",
+        message="--data-path and --data-args-path are both given, but both set the data",
         at=(a.data_args_path, a.data_path),
         fixes=(drop(a.data_args_path), drop(a.data_path)),
     ),

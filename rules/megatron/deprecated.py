@@ -69,7 +69,7 @@ MEGATRON.add(
             a.cuda_graph_impl.written != "none",
         ),
         message=(
-            "--enable-cuda-graph and --external-cuda-graph are older names of --cuda-graph-impl, which is given as well"
+            "--enable-cuda-graph and --external-cuda-graph are older names of --cuda-graph-impl, which is also given"
         ),
         why=REFUSED,
         at=(a.enable_cuda_graph, a.external_cuda_graph, a.cuda_graph_impl),
@@ -79,14 +79,16 @@ MEGATRON.add(
         "old-graph-flags-together",
         a.enable_cuda_graph,
         a.external_cuda_graph,
-        message="--enable-cuda-graph and --external-cuda-graph choose different implementations; both are given",
+        message=(
+            "--enable-cuda-graph and --external-cuda-graph are both given, but they choose different implementations"
+        ),
         why=REFUSED,
     ),
     conflicts(
         "old-graph-scope-with-modules",
         a.cuda_graph_scope_deprecated.is_set,
         a.cuda_graph_modules.given,
-        message="--cuda-graph-scope is the older name of --cuda-graph-modules; both are given",
+        message="--cuda-graph-scope and --cuda-graph-modules are both given; --cuda-graph-scope is the older name",
         why=REFUSED,
         at=(a.cuda_graph_scope_deprecated, a.cuda_graph_modules),
         fixes=(drop(a.cuda_graph_scope_deprecated),),

@@ -56,7 +56,7 @@ MEGATRON.add(
     refuse(
         "grouped-weight-without-mxfp8",
         all_of(a.moe_single_grouped_weight, any_of(a.fp8.is_none, a.fp4.is_set, a.fp8_recipe != "mxfp8")),
-        message="--moe-single-grouped-weight needs fp8 with the recipe mxfp8",
+        message="--moe-single-grouped-weight needs fp8 with the mxfp8 recipe",
         at=(a.moe_single_grouped_weight, a.fp8_recipe),
     ),
     requires(

@@ -33,7 +33,10 @@ MEGATRON.add(
         "hybrid-pattern-twice",
         a.hybrid_override_pattern.given,
         a.hybrid_layer_pattern.given,
-        message="--hybrid-override-pattern is the older name of --hybrid-layer-pattern; both are given",
+        message=(
+            "--hybrid-override-pattern and --hybrid-layer-pattern are both given; --hybrid-override-pattern is the "
+            "older name"
+        ),
         at=(a.hybrid_override_pattern, a.hybrid_layer_pattern),
         fixes=(drop(a.hybrid_override_pattern),),
     ),

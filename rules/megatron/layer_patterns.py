@@ -98,8 +98,8 @@ def _split(pattern: Hybrid, pipeline: int, first: int | None, last: int | None) 
     if len(pattern.segments) == 1 and first is None and last is None and pipeline > 1 and pattern.layers % pipeline:
         return Message(
             (
-                "the {layers} layers of the pattern are not divisible by {pipeline} pipeline stages, and it has "
-                "no | that splits them"
+                "the {layers} layers of the pattern are not divisible by {pipeline} pipeline stages, and the pattern "
+                "has no | that splits the layers"
             ),
             layers=pattern.layers,
             pipeline=pipeline,

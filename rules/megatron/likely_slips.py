@@ -99,8 +99,8 @@ MEGATRON.add(
             a.lr_warmup_steps < a.lr_decay_steps,
         ),
         message=(
-            "the learning rate grows for {lr_warmup_steps} samples and falls after {lr_decay_steps}: the warm-up is "
-            "most of the schedule"
+            "the learning rate grows for {lr_warmup_steps} samples and falls after {lr_decay_steps}, so the warm-up "
+            "is most of the schedule"
         ),
         why=(
             "published runs warm up for 0.1 to 10 per cent of the schedule; there may be an extra digit, or the unit "
@@ -148,7 +148,7 @@ MEGATRON.add(
         ),
         message=(
             "the decay covers the last {lr_wsd_decay_iters} of --lr-decay-iters {lr_decay_iters}, but the run ends at "
-            "iteration {train_iters}: the learning rate never falls"
+            "iteration {train_iters}, so the learning rate never falls"
         ),
         why="the annealing starts at --lr-decay-iters minus --lr-wsd-decay-iters, counted from the first iteration",
         severity=Severity.WARNING,
@@ -216,7 +216,9 @@ MEGATRON.add(
     refuse(
         "wsd-decay-over-run",
         all_of(TRAINS, a.lr_decay_style == "WSD", a.lr_wsd_decay_iters.given, a.lr_wsd_decay_iters >= a.train_iters),
-        message="the last {lr_wsd_decay_iters} iterations decay, but the run has {train_iters}: there is no stable phase",
+        message=(
+            "the last {lr_wsd_decay_iters} iterations decay, but the run has {train_iters}, so there is no stable phase"
+        ),
         severity=Severity.WARNING,
         at=(a.lr_wsd_decay_iters, a.train_iters),
         upstream=SCHEDULER,
@@ -317,8 +319,8 @@ MEGATRON.add(
     refuse(
         "query-groups-left-out",
         all_of(a.group_query_attention, ~a.num_query_groups.given, a.num_attention_heads > 1),
-        message="--group-query-attention without --num-query-groups makes all {num_attention_heads} heads share one "
-        "key and value",
+        message="--group-query-attention is given without --num-query-groups, so all {num_attention_heads} heads "
+        "share one key and value",
         why="the default is one group, which is multi-query attention",
         severity=Severity.WARNING,
         at=(a.group_query_attention,),
@@ -419,7 +421,7 @@ MEGATRON.add(
     refuse(
         "clip-grad-negative",
         all_of(TRAINS, a.clip_grad < 0),
-        message="--clip-grad {clip_grad} is negative: gradients are not clipped",
+        message="--clip-grad {clip_grad} is negative, so gradients are not clipped",
         why="gradients are only clipped if the limit is greater than 0; the sign may be a typo; 0 turns clipping off",
         severity=Severity.WARNING,
         at=(a.clip_grad,),

@@ -82,7 +82,7 @@ MEGATRON.add(
     refuse(
         "quantized-without-transformer-engine",
         all_of(a.fp8.is_set, a.transformer_impl == "local"),
-        message="--transformer-impl local has no FP8: {fp8} is silently off",
+        message="--transformer-impl local does not support FP8, so {fp8} is silently off",
         why="only the layers of Transformer Engine compute in FP8",
         severity=Severity.WARNING,
         at=(a.transformer_impl, a.fp8),

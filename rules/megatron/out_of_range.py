@@ -106,9 +106,9 @@ MEGATRON.add(
             ),
         ),
         message=(
-            "the loss scale starts at {initial_loss_scale}, has a minimum of {min_loss_scale}, a window of "
-            "{loss_scale_window} and a hysteresis of {hysteresis}: all must be above 0, and the start not below the "
-            "minimum"
+            "the loss scale starts at {initial_loss_scale}, with a minimum of {min_loss_scale}, a window of "
+            "{loss_scale_window} and a hysteresis of {hysteresis}, but all must be above 0, and the start must not be "
+            "below the minimum"
         ),
         why="the optimizer refuses it when it is built",
         at=(a.initial_loss_scale, a.min_loss_scale, a.loss_scale_window, a.hysteresis),

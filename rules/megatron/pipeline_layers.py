@@ -143,7 +143,7 @@ def _counts(layout: Layout, layers: int | None, predictions: int | None) -> tupl
 
 def _without_predictions(layout: Layout) -> tuple[str, str] | None:
     """Core 0.13 accepts the letter of a prediction layer, but does not build any."""
-    return ("this release places no prediction layer, m, by a layout", "9c2470ea47") if layout.count("m") else None
+    return ("this release cannot place a prediction layer, m, in a layout", "9c2470ea47") if layout.count("m") else None
 
 
 def _predictions(layout: Layout, pipeline: int, predictions: int | None) -> tuple[str, str] | None:

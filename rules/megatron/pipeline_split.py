@@ -66,7 +66,7 @@ MEGATRON.add(
         "stage-over-virtual-stages",
         all_of(BY_CHUNK, ~UNEVEN, LAYERS % STAGES == 0, any_of(PER_CHUNK == 0, LAYERS // STAGES % PER_CHUNK != 0)),
         message=(
-            "{layers} layers of a pipeline stage cannot be divided into virtual stages of "
+            "the {layers} layers of a pipeline stage cannot be divided into virtual stages of "
             "{num_layers_per_virtual_pipeline_stage}"
         ),
         shows={"layers": LAYERS // STAGES},

@@ -35,7 +35,7 @@ MEGATRON.add(
     refuse(
         "fp32-residual-in-fp32",
         all_of(a.fp32_residual_connection, ~a.fp16, ~a.bf16),
-        message="--fp32-residual-connection needs --bf16 or --fp16; the run is in fp32",
+        message="--fp32-residual-connection needs --bf16 or --fp16, but the run is in fp32",
         at=(a.fp32_residual_connection,),
         fixes=(put(a.bf16), drop(a.fp32_residual_connection, safety=Safety.SAFE)),
     ),
@@ -127,7 +127,7 @@ MEGATRON.add(
     refuse(
         "block-graph-fp8-recipe",
         all_of(BLOCK, a.fp8.is_set, a.transformer_impl == "inference_optimized", a.fp8_recipe != "mxfp8"),
-        message="inference graphs of whole blocks run fp8 only with the recipe mxfp8, not {fp8_recipe}",
+        message="inference graphs of whole blocks run fp8 only with the mxfp8 recipe, not {fp8_recipe}",
         at=(a.fp8_recipe, a.inference_cuda_graph_scope),
         fixes=(put(a.fp8_recipe, "mxfp8"), drop(a.inference_cuda_graph_scope)),
     ),

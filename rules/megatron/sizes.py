@@ -27,7 +27,7 @@ MEGATRON.add(
         "layers-twice",
         any_of(a.num_layers.given, a.hybrid_layer_pattern.given),
         a.encoder_num_layers.given,
-        message="--encoder-num-layers sets the number of layers again, which is already given; remove it",
+        message="--encoder-num-layers sets the number of layers, which is already given; remove it",
         at=(a.encoder_num_layers, a.num_layers, a.hybrid_layer_pattern),
         fixes=(drop(a.encoder_num_layers),),
     ),

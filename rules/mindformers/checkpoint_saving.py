@@ -151,7 +151,10 @@ def checkpoint_redundancy(job: Job) -> Iterator[Finding]:
             )
 
 
-OTHER = "the weights in {path} have a hidden size of {before:,}, the network has {now:,}: loading them ends the run"
+OTHER = (
+    "the weights in {path} have a hidden size of {before:,}, but the network has {now:,}, so loading the weights ends "
+    "the run"
+)
 LOADS = ("load_checkpoint", "checkpoint.load_path")
 
 

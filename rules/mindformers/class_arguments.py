@@ -302,7 +302,7 @@ def _unknown_finding(
     fate = "the class refuses it" if refused else "it is ignored"
     hint = Message("; did you mean {near!r}?", near=near) if near else ""
     if name in ("beta1", "beta2") and "betas" in names:
-        near, hint = None, "; it takes both as betas: [beta1, beta2]"
+        near, hint = None, "; it takes both values as betas: [beta1, beta2]"
     elif name == "betas" and "beta1" in names:
         near, hint = None, "; it takes beta1 and beta2"
     fix = Fix(f"rename it to {near}", (Edit("rename", value.key, near),)) if near else None

@@ -106,7 +106,7 @@ MINDFORMERS.add(
             a["parallel.pipeline_config.pipeline_interleave"].given,
             a["parallel.pipeline_config.pipeline_scheduler"].written.is_none,
         ),
-        message="pipeline_config has pipeline_interleave, which needs pipeline_scheduler as well",
+        message="pipeline_config has pipeline_interleave, which also needs pipeline_scheduler",
         why="the context accepts both or neither",
         at=(a["parallel.pipeline_config.pipeline_interleave"],),
         fixes=(put(a["parallel.pipeline_config.pipeline_scheduler"], "1f1b"),),
@@ -118,7 +118,7 @@ MINDFORMERS.add(
             a["parallel.pipeline_config.pipeline_scheduler"].given,
             a["parallel.pipeline_config.pipeline_interleave"].written.is_none,
         ),
-        message="pipeline_config has pipeline_scheduler, which needs pipeline_interleave as well",
+        message="pipeline_config has pipeline_scheduler, which also needs pipeline_interleave",
         why="the context accepts both or neither",
         at=(a["parallel.pipeline_config.pipeline_scheduler"],),
         fixes=(

@@ -145,10 +145,10 @@ def _ids(layers: Node) -> bool:
 
 
 GIB = 2**30
-_POOL = "a pool of {pool:g} GiB exceeds the {usable:.2f} GiB that a process gets of {device}"
+_POOL = "a pool of {pool:g} GiB exceeds the {usable:.2f} GiB of {device} that a process can use"
 _BOTH = (
-    "a pool of {pool:g} GiB and {buffers:.1f} GiB of communication buffers exceed the {usable:.2f} GiB that a "
-    "process gets of {device}"
+    "a pool of {pool:g} GiB and {buffers:.1f} GiB of communication buffers exceed the {usable:.2f} GiB of {device} "
+    "that a process can use"
 )
 
 

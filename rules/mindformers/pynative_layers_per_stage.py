@@ -97,7 +97,9 @@ def _form(raw: object, pipeline: int, chunks: int) -> tuple[str, int] | None:
         ), 158
     for stage, text in enumerate(raw):
         if not isinstance(text, str):
-            return Message("stage {stage} is {text}; a stage is a string such as '0-7'", stage=stage, text=text), 164
+            return Message(
+                ("stage {stage} is {text}; a stage must be a string such as '0-7'"), stage=stage, text=text
+            ), 164
         parts = text.split(",")
         if len(parts) != chunks:
             ranges = Message.plural(len(parts), "{count} range", "{count} ranges", count=len(parts))
@@ -152,7 +154,8 @@ def _coverage(job: Job, value: Value, ranges: list[tuple[int, int]], layers: int
             )
             message = Message(
                 (
-                    "{what}: the stages do not contain each of the {layers} layers once, in order, and training silently continues"
+                    "{what}: the stages do not contain each of the {layers} layers once, in order, but training "
+                    "silently continues"
                 ),
                 what=what,
                 layers=layers,

@@ -102,7 +102,7 @@ def _latent(job: Job, value: Value) -> Iterator[Finding]:
     if said is not None and known is not None and known.config and not known.latent:
         place = f"{_GPT}:{320 if matches(job.target.version, '>=2') else 310}"
         yield Finding(
-            Message("YaRN position embeddings need latent attention, which {said} does not have", said=said.raw),
+            Message("yarn position embeddings need latent attention, which {said} does not have", said=said.raw),
             job.place(value),
             key=value.key,
             upstream=place,

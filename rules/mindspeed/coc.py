@@ -51,7 +51,7 @@ MINDSPEED.add(
         a.use_ascend_coc & a.coc_fused_kernel & (a.tensor_model_parallel_size != 8),
         severity=Severity.WARNING,
         at=(a.coc_fused_kernel, a.tensor_model_parallel_size),
-        message="the fused kernel of coc supports tensor parallel 8 only, not {tensor_model_parallel_size}",
+        message="the fused kernel of coc supports only a tensor-parallel size of 8, not {tensor_model_parallel_size}",
         why="documented upstream; no validator checks it",
         fixes=(drop(a.coc_fused_kernel, title="use the script mode of coc"),),
     ),

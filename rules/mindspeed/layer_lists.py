@@ -277,7 +277,10 @@ def fault(stages: Nested | None, layers: int, pipeline: int, virtual: int) -> tu
 
 
 OVERLAP_FILE = "mindspeed/features_manager/moe/fb_overlap.py"
-EARLY = "--noop-layers names {early}, but --moe-fb-overlap needs them in the last virtual stage, from {first} on"
+EARLY = (
+    "--noop-layers names {early}, but --moe-fb-overlap needs empty layers to be in the last virtual stage, from "
+    "{first} on"
+)
 
 
 @rule(

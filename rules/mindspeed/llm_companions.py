@@ -61,7 +61,10 @@ MINDSPEED_LLM.add(
         ~a.use_legacy_models & a.spec.is_none & any_of(*(a.lora_target_modules.has(name) for name in OTHER_NAMES)),
         severity=Severity.WARNING,
         at=(a.lora_target_modules,),
-        message="--lora-target-modules {lora_target_modules} names layers that mcore does not have: no adapter is created",
+        message=(
+            "--lora-target-modules {lora_target_modules} names layers that mcore does not have, so no adapter is "
+            "created"
+        ),
         why="mcore names its layers linear_qkv, linear_proj, linear_fc1 and linear_fc2; peft skips other names",
         versions=">=2.3",
         after=("mindspeed-llm/lora-matches-nothing",),

@@ -102,7 +102,8 @@ MINDSPEED_LLM.add(
         at=(a.tokenizer_name_or_path,),
         upstream="megatron/training/tokenizer/tokenizer.py:100",
         message=(
-            "--tokenizer-name-or-path needs --tokenizer-type PretrainedFromHF; no type is set, and there is no default"
+            "--tokenizer-name-or-path needs --tokenizer-type PretrainedFromHF, but no type is set, and there is "
+            "no default"
         ),
         fixes=(put(a.tokenizer_type, "PretrainedFromHF"),),
     ),

@@ -41,7 +41,7 @@ MINDSPEED_LLM.add(
         "lora-scaled-by-zero",
         LORA & (a.lora_alpha == 0),
         at=(a.lora_alpha,),
-        message="--lora-alpha 0 scales the output of the adapters by 0: the model does not change",
+        message="--lora-alpha 0 multiplies the output of the adapters by 0, so the model does not change",
         severity=Severity.WARNING,
         upstream="https://github.com/huggingface/peft/blob/v0.7.1/src/peft/tuners/lora/layer.py#scaling",
     ),

@@ -101,8 +101,8 @@ MINDSPEED.add(
         at=SPLITS,
         fixes=(drop(also=SPLITS, title="let the layout set the split"),),
         message=(
-            "--pipeline-model-parallel-layout and the first, last, embedding or loss stage both set how the layers "
-            "are split"
+            "--pipeline-model-parallel-layout contradicts the settings of the first, last, embedding or loss stage, "
+            "because both set how the layers are split"
         ),
     ),
 )

@@ -21,8 +21,8 @@ _FIRST = "without a space after {bracket}, this test never holds, because bash r
 _LAST = "without a space before ], this test never holds, because [ misses its last word"
 _HOLDS = "without spaces around {sign}, this test always holds, because {word} is a single word that is not empty"
 _FAILS = "without spaces around {sign}, this test never holds, because {word} is a single word that is not empty"
-_WRITES = "[ ] reads {sign} as a redirection: this test compares nothing, and writes the file {word}"
-_READS = "[ ] reads {sign} as a redirection: this test compares nothing, and reads the file {word}"
+_WRITES = "[ ] reads {sign} as a redirection, so this test compares nothing and writes the file {word}"
+_READS = "[ ] reads {sign} as a redirection, so this test compares nothing and reads the file {word}"
 
 
 class Misread(NamedTuple):

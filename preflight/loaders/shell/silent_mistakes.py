@@ -300,7 +300,7 @@ _NODE_COUNTS = frozenset("SLURM_NNODES SLURM_JOB_NUM_NODE_COUNTS".split())
 _LAUNCHERS = lazy_pattern(r"torchrun|torch\.distributed|accelerate|deepspeed|msrun")
 _WORLD = "{name} is the number of nodes, {value}, but {tasks} processes are started"
 _LOCAL = "LOCAL_RANK is set to the rank in the whole job, so on the second node it is above the number of devices"
-_IDLE = "one task per node starts one process, so that only one of {devices} devices of each node is used"
+_IDLE = "one task per node starts one process, so only one of {devices} devices of each node is used"
 _RANK = "RANK is set to {name}, which several processes have in common"
 
 
