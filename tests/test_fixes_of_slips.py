@@ -125,7 +125,7 @@ def test_a_layout_gets_its_prediction_layer_and_keeps_the_rest() -> None:
     report = check_text(text, name="run.sh", target="megatron@0.17.0")
     finding = next(one for one in report.findings if one.rule == "megatron/pipeline-layout")
     assert finding.fix is not None
-    assert str(finding.fix.title) == "place the prediction layers in it: Et*12|t*12mL"
+    assert str(finding.fix.title) == "add the prediction layers to it: Et*12|t*12mL"
 
 
 @pytest.mark.parametrize(

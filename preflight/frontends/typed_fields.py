@@ -20,7 +20,7 @@ from preflight.source.typing_placeholders import Any
 Kind = Any
 """A type as written by upstream/frontends/contracts.py: a name, or ["union" | "list" | "literal" | "class", …]."""
 Path = tuple[str | int, ...]
-WORDS = {"int": "an integer", "float": "a number", "bool": "true or false", "str": "a text", "list": "a list"}
+WORDS = {"int": "an integer", "float": "a number", "bool": "true or false", "str": "a string", "list": "a list"}
 TRUTHS = frozenset("true false t f yes no y n on off 1 0".split())
 SLIP = 0.8
 """The similarity from which an unknown key is reported as a misspelling of a field."""

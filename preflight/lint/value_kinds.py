@@ -321,7 +321,7 @@ class Text(ValueKind):
 
     @property
     def words(self) -> str:
-        return "a text"
+        return "a string"
 
     @property
     def schema(self) -> Schema:

@@ -29,7 +29,7 @@ OF_DEVICES: tuple[Signature, ...] = (
         "graph-capture", C.CONFIG,
         r"not permitted when stream is capturing|during capture|would make the legacy stream depend on a capturing"
         r"|cudaErrorStreamCapture|[Cc]apture cuda graph failed|[Cc]annot (?:be )?capture[d]? .{0,60}graph",
-        "recording a CUDA graph failed",
+        "capturing a CUDA graph failed",
         "run without CUDA graphs (--cuda-graph-impl none, enforce_eager), or without the option whose operation waits "
         "for the device",
     ),

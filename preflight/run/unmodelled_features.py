@@ -12,7 +12,7 @@ class Unmodelled(Enum):
     CUDA_GRAPHS = "CUDA graphs"
     WHOLE_CUDA_GRAPH = "a CUDA graph of the whole iteration"
     ALIBI = "ALiBi"
-    OTHER_ATTENTION = "another kind of attention"
+    OTHER_ATTENTION = "another attention type"
     LATENT_ATTENTION_INDEXER = "latent attention with an indexer"
     ZERO_EXPERTS = "experts that compute nothing"
     LATENT_EXPERTS = "latent experts"

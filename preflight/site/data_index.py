@@ -56,7 +56,7 @@ class Index:
             raise Broken("cut-off", f"it has {self.size:,} bytes, but its {self.count:,} sequences need {needed:,}")
         last = self._number("<q", BEGIN + 12 * self.count + 8 * (self.entries - 1)) if self.entries else -1
         if last != self.count:
-            raise Broken("documents", f"its documents end with sequence {last:,}, but it has {self.count:,}")
+            raise Broken("documents", f"its documents end at sequence {last:,}, but it has {self.count:,} sequences")
         self.needed = self._end()
 
     def _number(self, form: str, at: int) -> int:

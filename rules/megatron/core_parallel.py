@@ -89,7 +89,7 @@ MEGATRON.add(
             a.expert_data_parallel_size != a.data_parallel_size,
         ),
         message=(
-            "with --use-tp-pp-dp-mapping experts and other layers need the same data-parallel size, not "
+            "with --use-tp-pp-dp-mapping, experts and other layers need the same data-parallel size, not "
             "{expert_data_parallel_size} and {data_parallel_size}"
         ),
         why="pipeline groups of the experts and of the other layers would differ; the process groups are refused",

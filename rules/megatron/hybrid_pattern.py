@@ -19,7 +19,7 @@ def replaced(
         PIPES if pipes else PATTERN,
         handle if switch else handle.is_set,
         message=(
-            f"{flag} does not work with a hybrid layer pattern{' with pipeline segments' if pipes else ''}: {instead}"
+            f"{flag} does not work with a hybrid layer pattern{' with pipeline segments' if pipes else ''}, where {instead}"
         ),
         why=REFUSED,
         at=(handle, a.hybrid_layer_pattern, a.hybrid_override_pattern),

@@ -95,7 +95,7 @@ def _predicted(job: Job, text: str, predictions: int | None, pipeline: int) -> F
         parse_layout(new), pipeline, predictions
     )
     edits = value.becomes(new) if sound and layers == job.arguments.get("num_layers").raw and predictions else ()
-    return Fix(f"place the prediction layers in it: {new}", edits) if edits else None
+    return Fix(f"add the prediction layers to it: {new}", edits) if edits else None
 
 
 def _spelling(layout: Layout) -> tuple[str, str] | None:

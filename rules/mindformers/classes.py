@@ -65,7 +65,7 @@ def class_missing(job: Job) -> Iterator[Finding]:
             else Edit("set", ("trainer", "type"), _TRAINER)
         )
         fix = (
-            Fix(f"set its type to {_TRAINER}, which is usual", (edit,), explained=True)
+            Fix(f"set its type to the usual value, {_TRAINER}", (edit,), explained=True)
             if job.documents[0].launch is None
             else None
         )
@@ -128,7 +128,7 @@ def _network(job: Job, model: Node) -> Iterator[Finding]:
     fix = None
     if usual and arch is not None:
         fix = Fix(
-            f"set it to {usual}, which is usual", (Edit("set", ("model", "arch", "type"), usual),), explained=True
+            f"set it to the usual value, {usual}", (Edit("set", ("model", "arch", "type"), usual),), explained=True
         )
     if arch is None or arch.kind == "scalar":
         none = "there is no model.arch"

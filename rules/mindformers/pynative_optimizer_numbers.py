@@ -87,7 +87,7 @@ def _betas(job: Job) -> Iterator[Finding]:
         )
         yield Finding(message, job.place(value), key=value.key, fix=_left_out(value), upstream=where)
     elif (bad := next((i for i, n in enumerate(value.raw) if isinstance(n, int)), None)) is not None:
-        fix = Fix("write floats", value.becomes([float(n) for n in value.raw]), Safety.SAFE)
+        fix = Fix("write the numbers as floats", value.becomes([float(n) for n in value.raw]), Safety.SAFE)
         yield Finding(
             Message("betas[{bad}] is the integer {value}; AdamW takes only floats", bad=bad, value=value.raw[bad]),
             job.place(value),

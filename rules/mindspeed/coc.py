@@ -53,7 +53,7 @@ MINDSPEED.add(
         at=(a.coc_fused_kernel, a.tensor_model_parallel_size),
         message="the fused kernel of coc supports only a tensor-parallel size of 8, not {tensor_model_parallel_size}",
         why="documented upstream; no validator checks it",
-        fixes=(drop(a.coc_fused_kernel, title="use the script mode of coc"),),
+        fixes=(drop(a.coc_fused_kernel, title="use coc's script mode"),),
     ),
     one_of(
         "coc-parallel-num",
@@ -102,7 +102,11 @@ MINDSPEED.add(
         severity=Severity.WARNING,
         at=(a.coc_parallel_num, a.coc_mode),
         fixes=(
-            drop(also=(a.coc_parallel_num, a.coc_mode), safety=Safety.SAFE, title="remove what has no effect"),
+            drop(
+                also=(a.coc_parallel_num, a.coc_mode),
+                safety=Safety.SAFE,
+                title=("remove the options that have no effect"),
+            ),
             put(a.use_ascend_coc),
         ),
         message="options of coc have no effect without --use-ascend-coc",

@@ -71,7 +71,7 @@ def lora_empty_stage(job: Job) -> Iterator[Finding | Unverified]:
             else Message("layers {first} to {last}, all", first=first, last=last)
         )
         message = Message(
-            "with LoRA no stage may be empty, but {where} contains {held} of --noop-layers", where=where, held=held
+            "with LoRA, no stage may be empty, but {where} contains {held} of --noop-layers", where=where, held=held
         )
         yield Finding(message, job.place(noop), stages.related, key=noop.key, upstream=f"{FILE}:{line}", layout=True)
 

@@ -80,8 +80,8 @@ MINDSPEED.add(
         DUALPIPEV & (PP > 1) & (MICRO < PP * 2 - 1),
         shows={"count": MICRO, "least": PP * 2},
         message=(
-            "{count} micro-batches are fewer than dualpipev needs on {pipeline_model_parallel_size} pipeline "
-            "ranks: {least}"
+            "{count} micro-batches are fewer than the {least} that dualpipev needs on {pipeline_model_parallel_size} "
+            "pipeline ranks"
         ),
         why="there are too few micro-batches to fill both directions; the run fails at launch",
         at=(a.global_batch_size, a.micro_batch_size, PP),
@@ -93,7 +93,7 @@ MINDSPEED.add(
         DUALPIPEV & (PP > 1) & (MICRO == PP * 2 - 1),
         severity=Severity.WARNING,
         shows={"count": MICRO, "least": PP * 2},
-        message="{count} micro-batches are one fewer than the documentation of dualpipev requires: {least}",
+        message="{count} micro-batches are one fewer than the {least} that the documentation of dualpipev requires",
         why="the validator differs from the documentation by one",
         at=(a.global_batch_size, a.micro_batch_size, PP),
         fixes=(put(a.global_batch_size, PP * 2 * a.micro_batch_size * a.data_parallel_size),),

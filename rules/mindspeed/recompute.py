@@ -144,7 +144,7 @@ MINDSPEED.add(
             "values have no effect"
         ),
         why="the chosen recomputation is replaced",
-        fixes=(drop(also=OWN, safety=Safety.SAFE, title="remove what is overridden"), drop(BUBBLE)),
+        fixes=(drop(also=OWN, safety=Safety.SAFE, title="remove the overridden options"), drop(BUBBLE)),
     ),
     in_range(
         "recompute-activation-layers-negative",

@@ -143,7 +143,10 @@ MINDSPEED.add(
         ~a.tp_2d & any_of(*(h.given for h in (*SIZES, *OVERLAPS))),
         severity=Severity.WARNING,
         at=(*SIZES, *OVERLAPS),
-        fixes=(drop(also=(*SIZES, *OVERLAPS), safety=Safety.SAFE, title="remove what has no effect"), put(a.tp_2d)),
+        fixes=(
+            drop(also=(*SIZES, *OVERLAPS), safety=Safety.SAFE, title=("remove the options that have no effect")),
+            put(a.tp_2d),
+        ),
         message="options of 2-D tensor parallelism have no effect without --tp-2d",
         why="only the 2-D linear layers read them; the run uses one-dimensional tensor parallelism",
     ),

@@ -49,7 +49,7 @@ def test_streams_of_a_graph_mode_network_are_no_plain_network() -> None:
     ("line", "feature"),
     [
         ("enable_hyper_connections: True", "hyper-connections of MindSpore"),
-        ("experimental_attention_variant: dsa", "another kind of attention"),
+        ("experimental_attention_variant: dsa", "another attention type"),
     ],
 )
 def test_pynative_networks_are_ranges_too(line: str, feature: str) -> None:

@@ -205,7 +205,7 @@ def _first_words(statement: Span, commands: Commands) -> Iterator[Problem]:
                 message,
                 span,
                 (variable.place,),
-                ("take the whole array", span, f"${{{name}[@]}}"),
+                ("expand the whole array", span, f"${{{name}[@]}}"),
                 (*(text for piece in variable.items[0] if (text := piece.text or "").startswith("--")), *flags),
             )
 
