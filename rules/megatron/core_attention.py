@@ -13,8 +13,8 @@ MEGATRON.add(
         "query-groups-over-tensor",
         all_of(GROUPS, a.num_query_groups % TENSOR != 0, TENSOR % a.num_query_groups != 0, ~a.unaligned_linear),
         message=(
-            "{num_query_groups} query groups and a tensor-parallel size of {tensor_model_parallel_size}: neither "
-            "divides the other"
+            "{num_query_groups} query groups and a tensor-parallel size of {tensor_model_parallel_size} do not divide "
+            "each other"
         ),
         why="key and value heads can be neither split nor copied evenly; the model configuration is refused",
         at=(a.num_query_groups, TENSOR),

@@ -83,7 +83,7 @@ MEGATRON.add(
     refuse(
         "fine-tuning-rate-too-high",
         all_of(TRAINS, a.optimizer == "adam", a.finetune, a.load.given, a.lr >= 0.01, a.lr < 0.05),
-        message="--lr {lr} with --finetune: Adam moves every weight by about this much per step, so the loaded "
+        message="--lr {lr} makes Adam move every weight by about this much per step, so with --finetune the loaded "
         "weights are lost in a few steps; a digit of the exponent may be missing",
         why="published fine-tuning uses 1e-6 to 1e-4, and adapters up to 1e-3",
         severity=Severity.WARNING,

@@ -146,8 +146,8 @@ MEGATRON.add(
         "learning-rate-above-one",
         all_of(TRAINS, a.optimizer == "adam", a.lr > 1),
         message=(
-            "--lr {lr} is too large for Adam, which moves every weight by about this much per step; a minus sign may "
-            "be missing, as in 3e-4"
+            "--lr {lr} makes Adam move every weight by about this much per step; a minus sign may be missing, as in "
+            "3e-4"
         ),
         why="the loss diverges at the end of the warm-up or earlier",
         severity=Severity.WARNING,
