@@ -167,7 +167,7 @@ def tracker_misspelt(job: Job) -> Iterator[Finding]:
 
 @rule(id="list-begun-again", severity=Severity.WARNING, noticed=True)
 def list_begun_again(job: Job) -> Iterator[Finding]:
-    """A variable that collects a list is assigned anew, and what was collected is lost.
+    """A variable that collects a list is assigned again, and the collected items are lost.
 
     ## What it does
     Finds an assignment directly below one that adds to the same variable, if it does not contain the variable itself.

@@ -199,11 +199,11 @@ class Composition(NamedTuple):
         return self.plain and self.engine == "megatron"
 
     def unread(self, refused: Sequence[Refused]) -> list[Refused]:
-        """The refused overrides that the program at hand does not configure either."""
+        """The refused overrides that the available program does not configure either."""
         return [one for one in refused if not self.configures(one.override.key)]
 
     def configures(self, key: str) -> bool:
-        """Whether the program at hand configures a key."""
+        """Whether the available program configures a key."""
         return configures(self.front_end, key, self.document, self.surroundings)
 
 

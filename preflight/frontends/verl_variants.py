@@ -51,7 +51,7 @@ described releases that have them."""
 
 
 CHECKED = MappingProxyType({FULLY_ASYNC: ("fully_async_rollouter",), ONE_STEP_OFF: ("ray_trainer",)})
-"""The modules with these assertions, beside the entry."""
+"""The modules with these assertions, in the folder of the entry."""
 
 
 def starts(entry: str, named: str) -> bool:

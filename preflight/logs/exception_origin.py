@@ -83,7 +83,7 @@ def placed(failure: Failure) -> tuple[Cause, str] | None:
 
 def class_of_kind(kind: str) -> Cause:
     """The class of an exception of which only the kind is known: a check may refuse anything, from the configuration
-    to a file, but a program that reads a name or a key that is not there fails itself."""
+    to a file, but a program that reads a name or a key that does not exist fails itself."""
     return Cause.PROGRAM if kind in OF_CODE else Cause.UNKNOWN
 
 

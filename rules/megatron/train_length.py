@@ -2,7 +2,7 @@
 
 from preflight.lint.constraint import ConstraintSet, conflicts, drop, refuse
 from preflight.rules.megatron.option_names import REFUSED, a, all_of
-from preflight.source.finding import Kind, Safety
+from preflight.source.finding import Kind, Safety, Severity
 
 MEGATRON = ConstraintSet("megatron", why=REFUSED)
 # A run that skips training does not check its schedule. (Core 0.12 checks it even then; such runs are not reported
@@ -116,19 +116,13 @@ MINDSPEED = ConstraintSet("mindspeed")
 MINDSPEED.add(
     refuse(
         "no-train-length",
-        all_of(
-            ~a.train_iters.written,
-            ~a.train_samples,
-            ~a.skip_train,
-            a.entry.is_in("pretrain_gpt.py", "posttrain_gpt.py", "pretrain_mamba.py"),
-            a.entry_trains,
-        ),
+        all_of(~a.train_iters.written, ~a.train_samples, ~a.skip_train, a.entry_is_known),
         message="neither --train-iters nor --train-samples is set, so the length of the training is unknown",
-        why="the run stops after the model is built, when its learning-rate schedule is created",
-        upstream="megatron/training/training.py:1083",
+        why="a run that trains stops after the model is built, when its learning-rate schedule is created",
+        upstream="",
+        severity=Severity.WARNING,
         always=True,
         at=(a.train_iters, a.train_samples),
-        after=("megatron/required-argument", "undefined-option-variable"),
-        kind=Kind.ABSENCE,
+        after=("megatron/required-argument",),
     ),
 )

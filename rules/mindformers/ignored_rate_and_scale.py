@@ -1,4 +1,4 @@
-"""Rates and loss scales of the optimizer that do not do what they say."""
+"""Learning rates and loss scales of the optimizer that have no effect."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ def ignored_rate(job: Job) -> Iterator[Finding]:
 
     ## Why is this bad?
     With a schedule, the optimizer is built with the rates of the schedule, and its own `learning_rate` is never read:
-    whoever changes it there trains at the former rate.
+    after a change of it, the run trains at the former rate.
 
     ## Example
         optimizer: {type: AdamW, learning_rate: 1.0e-4}

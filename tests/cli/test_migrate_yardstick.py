@@ -22,9 +22,18 @@ REPOSITORY = Path(os.environ.get("PREFLIGHT_UPSTREAM", "/nowhere")) / "NVIDIA+Me
 pytestmark = pytest.mark.skipif(not DATA.is_file(), reason="the scripts with verdicts are not here")
 
 
+DIES_LATER = (
+    "0.9.0-0.12.1-tests/functional_tests/test_cases/gpt/gpt3_345m_weekly_dgx_h100_1N8G_mcore_tp2_pp2_native_fp8_tp_pp_sp"
+    "/model_config.yaml",
+)
+"""Rows that the validator accepts and the model refuses: NVTE_FUSED_ATTN is 0, and the default backend expects 1
+(megatron/core/models/common/language_module/language_module.py:47 of core_v0.12.1)."""
+
+
 def rows() -> list[dict[str, Any]]:
     with gzip.open(DATA, "rt", encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
+        found = [json.loads(line) for line in lines]
+    return [row | {"accept_to": row["accept_to"] and row["id"] not in DIES_LATER} for row in found]
 
 
 def script(row: dict[str, Any]) -> str:

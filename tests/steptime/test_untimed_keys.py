@@ -14,8 +14,8 @@ from preflight.steptime.error_ranges import FACTORS
 
 DIALECT = Path(preflight.__file__).parent / "dialects" / "mindformers"
 READ = (
-    "graph_plan layout recompute recompute_reach network_shape mcore_model_config graph_config pynative pynative_plan"
-    " pynative_derived pynative_network_fields layer_operators recompute_patterns"
+    "graph_plan layout recompute recompute_reach network_shape mcore_model_config graph_config pynative_config"
+    " pynative_plan pynative_derived pynative_network_fields layer_operators recompute_patterns"
 ).split()
 SECTIONS = (
     "ParallelismConfig parallel_config parallel recompute_config runner_config RunnerConfig context ContextConfig"

@@ -12,14 +12,7 @@ from preflight.loaders.launchers import SHELLS, TASKS, Taken, started_by
 from preflight.loaders.process_counts import Allocation, allocation, over
 from preflight.loaders.shell.assignments import assign, in_each
 from preflight.loaders.shell.bash_parser import Node, Tree, parse
-from preflight.loaders.shell.cd_set_shift import (
-    CHANGES,
-    change_folder,
-    keep_folder,
-    removed_folders,
-    set_options,
-    shift,
-)
+from preflight.loaders.shell.cd_and_set import CHANGES, change_folder, keep_folder, removed_folders, set_options, shift
 from preflight.loaders.shell.command_output import SETS, Printer, Streams, path_of, print_to_variable, streams_of
 from preflight.loaders.shell.command_words import read, substitute, words_of
 from preflight.loaders.shell.expansion import Exhausted, Expander

@@ -249,7 +249,7 @@ def _on_one_node(found: Found, commands: Commands) -> Iterator[Problem]:
 
 
 def _without_ranks(found: Found, commands: Commands) -> Iterator[Problem]:
-    """Tasks of srun that are not told their rank: nothing in the script mentions ranks, containers or MPI."""
+    """Tasks of srun that do not get their rank: nothing in the script mentions ranks, containers or MPI."""
     launch, tasks = found.taken.launch, commands.asked.tasks
     if tuple(found.taken.fronts) != ("srun",) or launch.launcher not in ("srun", "python") or commands.state.foreign:
         return

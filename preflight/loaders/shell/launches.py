@@ -8,7 +8,7 @@ from preflight.loaders.document import Launch, Unknown, Word
 from preflight.loaders.entry_scripts import command_name
 from preflight.loaders.launchers import Taken, behind_script, started_by, take_apart
 from preflight.loaders.process_counts import Allocation
-from preflight.loaders.shell.cd_set_shift import working_folder
+from preflight.loaders.shell.cd_and_set import working_folder
 from preflight.loaders.shell.nested_commands import Texts
 from preflight.loaders.shell.state import OPTION, State, Variable
 from preflight.loaders.shell.word_splitting import PILED, UNREAD, Field, text_of, word

@@ -133,7 +133,7 @@ def _uncounted(tree: Tree, commands: Commands) -> Iterator[Problem]:
 
 
 def _begun_again(tree: Tree) -> Iterator[Problem]:
-    """A list that is assigned anew directly after something was added to it: what was added is lost."""
+    """A list that is assigned again directly after an item was added to it: the item is lost."""
     source, before, start = tree.source, None, 0
     for line in source.text.splitlines(keepends=True):
         at, start = start, start + len(line)
@@ -152,7 +152,7 @@ def _begun_again(tree: Tree) -> Iterator[Problem]:
             added = Span(source, at + match.start("name"), at + match.end("name"))
             node = tree.root.descendant_for_byte_range(added.start, added.start + 1)
             if node is None or not any(one.type in ("heredoc_body", "string", "raw_string") for one in ancestors(node)):
-                template = "{name} is assigned again, so what the line above adds to it is lost"
+                template = "{name} is assigned again, so the item that the line above adds is lost"
                 yield Problem("list-begun-again", Message(template, name=name), added)
         before = (match["indent"], match["name"]) if adds else None
 
