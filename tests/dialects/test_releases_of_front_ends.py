@@ -58,8 +58,8 @@ def test_what_options_of_ms_swift_show(tmp_path: Path, more: str, says: str) -> 
     [
         ("pip install ms-swift==3.9.1", "ms-swift 3.9.1, which is not a known release, is read as ms-swift@4.0.4"),
         ("pip install 'ms-swift[all]==4.1.3'", "ms-swift@4.1.3 (the file names 4.1.3)"),
-        ("cd /opt/ms-swift-3.5.3/", "ms-swift 3.5.3, which is not described"),
-        ("#SBATCH --container-image=img:ubuntu22.04-vllm0.8.5-swift3.5.3", "ms-swift 3.5.3, which is not described"),
+        ("cd /opt/ms-swift-3.5.3/", "ms-swift 3.5.3, which is not a known release"),
+        ("#SBATCH --container-image=img:ubuntu22.04-vllm0.8.5-swift3.5.3", "ms-swift 3.5.3, which is not a known release"),
         ("git clone -b v4.3.2 https://github.com/modelscope/ms-swift.git", "ms-swift@4.3.2 (the file names 4.3.2)"),
         ("pip install git+https://github.com/modelscope/ms-swift.git@v4.2.3", "ms-swift@4.2.3 (the file names"),
         ("# pip install ms-swift==3.9.1", "release unknown"),
@@ -208,7 +208,7 @@ def test_sizes_over_a_config_of_a_recipe_are_megatrons(config: str, claimed: boo
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("#SBATCH --container-image=verlai/verl:app-verl0.5-transformers4.55.4", "verl 0.5, which is not described"),
+        ("#SBATCH --container-image=verlai/verl:app-verl0.5-transformers4.55.4", "verl 0.5, which is not a known release"),
         ("docker run verlai/verl:vllm011.latest", "release unknown"),
         ("pip install verl==0.7.1", "verl@0.7.1 (the file names 0.7.1)"),
         ("pip install git+https://github.com/volcengine/verl@v0.6.1", "verl@0.6.1 (the file names 0.6.1)"),

@@ -115,7 +115,7 @@ def test_code_before_there_was_a_core_is_older_than_all(tmp_path: Path) -> None:
     (tmp_path / "megatron").mkdir()
     (tmp_path / "megatron/arguments.py").write_text(OLD_PARSER, encoding="utf-8")
     (tmp_path / "run.sh").write_text(f"{RUN}\n", encoding="utf-8")
-    assert "megatron before 0.6.0, which is not described" in heading(preflight.check(tmp_path / "run.sh").jobs[0])
+    assert "megatron before 0.6.0, which is not a known release" in heading(preflight.check(tmp_path / "run.sh").jobs[0])
 
 
 @pytest.mark.parametrize(
