@@ -68,7 +68,7 @@ def test_the_release_that_a_checkout_names_is_told(tmp_path: Path, files: dict[s
     (tmp_path / ".git").mkdir()
     told = heading(preflight.check(tmp_path / "configs/run.yaml").jobs[0])
     assert says in told
-    assert ("which is not a known release" in told) is ("not described" in says)
+    assert ("which is not a known release" in told) is ("not a known release" in says)
 
 
 def told(path: Path, section: str, target: str | None) -> dict[str, str]:
