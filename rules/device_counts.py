@@ -132,8 +132,8 @@ def _stated(job: Job, world: int, model: int) -> Iterator[Finding]:
     yield Finding(
         Message.plural(
             data[0] * model,
-            "{data} data x {model} model-parallel ranks need {needed} device, the job has {world}",
-            "{data} data x {model} model-parallel ranks need {needed} devices, the job has {world}",
+            "{data} data x {model} model-parallel ranks need {needed} device, but the job has {world}",
+            "{data} data x {model} model-parallel ranks need {needed} devices, but the job has {world}",
             data=data[0],
             model=model,
             needed=data[0] * model,
@@ -158,12 +158,12 @@ def _restate(job: Job, before: int, after: int) -> tuple[Fix, ...]:
     batches = known(job.plan.batch.count)
     more = batches[0] * before if batches else 0
     if more and more % after == 0 and (others := job.plan.batch.count.becomes(more // after)):
-        template = "set data parallel to {data} and the micro-batches to {count}, which keeps the global batch"
+        template = "set the data-parallel size to {data} and the micro-batches to {count}, which keeps the global batch"
         both = Message(template, data=after, count=more // after)
         return Fix(both, edits + others, offered=True, explained=True), Fix(
-            f"set data parallel to {after}", edits, offered=True
+            f"set the data-parallel size to {after}", edits, offered=True
         )
-    return (Fix(f"set data parallel to {after}", edits),)
+    return (Fix(f"set the data-parallel size to {after}", edits),)
 
 
 def _largest_first(sizes: tuple[Value, ...]) -> list[Value]:
@@ -293,7 +293,7 @@ def world_sizes_disagree(job: Job) -> Iterator[Finding]:
     related = (Related(other.span, f"{other.value} devices"),) if other.span is not None else ()
     yield Finding(
         Message(
-            "{one} starts {processes} processes, {other} requests {devices} devices",
+            "{one} starts {processes} processes, but {other} requests {devices} devices",
             one=first.source,
             processes=first.value,
             other=other.source,
@@ -366,7 +366,7 @@ def expert_grid(job: Job) -> Iterator[Finding | Unverified]:
         and world % (expert * pipeline) == 0
         and (edits := job.arguments.put("expert_tensor_parallel_size", 1))
     ):
-        fix = Fix("keep experts whole: expert tensor parallel 1", edits)
+        fix = Fix("keep experts whole with an expert-tensor-parallel size of 1", edits)
     factors = Message(
         _GRID_SHARDED if held > 1 else _GRID_PLAIN, tensor=tensor, expert=expert, pipeline=pipeline, held=held
     )

@@ -184,8 +184,8 @@ def experts_not_divisible(job: Job) -> Iterator[Finding | Unverified]:
     yield Finding(
         Message.plural(
             numbers[0],
-            "{experts} expert is not divisible by {ranks} expert parallel ranks",
-            "{experts} experts are not divisible by {ranks} expert parallel ranks",
+            "{experts} expert is not divisible by {ranks} expert-parallel ranks",
+            "{experts} experts are not divisible by {ranks} expert-parallel ranks",
             experts=numbers[0],
             ranks=numbers[1],
         ),
@@ -209,7 +209,7 @@ def _fixes(job: Job, experts: int, parallel: int) -> Iterator[Fix]:
     if guess and rounder and (edits := job.plan.model.experts.becomes(whole)):
         yield Fix(f"set the number of experts to {whole}", edits, offered=True)
     if edits := job.plan.layout.expert.becomes(nearest):
-        yield Fix(f"set expert parallel to {nearest}", edits, offered=guess)
+        yield Fix(f"set the expert-parallel size to {nearest}", edits, offered=guess)
 
 
 def _is_a_guess(experts: int, parallel: int, nearest: int) -> bool:
@@ -299,8 +299,8 @@ def heads_not_divisible(job: Job) -> Iterator[Finding | Unverified]:
     yield Finding(
         Message.plural(
             numbers[0],
-            "{heads} attention head is not divisible by {ranks} tensor parallel ranks",
-            "{heads} attention heads are not divisible by {ranks} tensor parallel ranks",
+            "{heads} attention head is not divisible by {ranks} tensor-parallel ranks",
+            "{heads} attention heads are not divisible by {ranks} tensor-parallel ranks",
             heads=numbers[0],
             ranks=numbers[1],
         ),
@@ -362,5 +362,5 @@ def too_few_micro_batches(job: Job) -> Iterator[Finding | Unverified]:
         span=job.place(count, stages),
         related=stages.related,
         key=count.key,
-        fix=Fix(f"set the micro-batches to {numbers[1]}", edits, offered=True) if edits else None,
+        fix=Fix(f"set the number of micro-batches to {numbers[1]}", edits, offered=True) if edits else None,
     )

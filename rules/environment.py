@@ -70,7 +70,7 @@ def _allocator(name: str, text: str) -> Iterator[str]:
     expandable = given.get("expandable_segments", "False")
     if expandable not in ("True", "False"):
         yield Message(
-            "expandable_segments in {name} is True or False, not {expandable!r}", name=name, expandable=expandable
+            "expandable_segments in {name} must be True or False, not {expandable!r}", name=name, expandable=expandable
         )
     splitting = [option for option in ("max_split_size_mb", "garbage_collection_threshold") if option in given]
     if "NPU" in name and expandable == "True" and splitting:
@@ -120,7 +120,7 @@ def foreign_allocator(job: Job) -> Iterator[Finding]:
     if not ascend and not vendor and job.target.framework not in ON_GPUS:
         return
     devices = "NPUs" if ascend else "GPUs"
-    message = Message("nothing reads {other} on {devices}; there it is {own}", other=other, devices=devices, own=own)
+    message = Message("nothing reads {other} on {devices}; use {own} there", other=other, devices=devices, own=own)
     yield Finding(message, given[other].span)
 
 
@@ -160,7 +160,7 @@ def loopback_between_nodes(job: Job) -> Iterator[Finding]:
     nodes = launch.nodes.value if launch.nodes is not None and not launch.nodes.assumed else None
     if isinstance(nodes, int) and nodes > 1:
         message = Message(
-            "{name} is lo, which does not reach another node; the launch has {nodes}", name=name, nodes=nodes
+            "{name} is lo, which does not reach another node, but the launch has {nodes}", name=name, nodes=nodes
         )
         yield Finding(message, given[name].span)
 
@@ -369,7 +369,7 @@ def undescribed_release(job: Job) -> Iterator[Finding]:
         return
     known = next(one.targets for one in FRONT_ENDS if one.name == job.target.framework)
     message = Message(
-        "{asked} is not described; it is checked as {target} (described: {releases:and})",
+        "{asked} is not a known release, so it is checked as {target} (known releases: {releases:and})",
         asked=str(job.asked),
         target=str(job.target),
         releases=tuple(sorted((one.version for one in known), key=numbers)),

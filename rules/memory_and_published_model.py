@@ -67,7 +67,7 @@ def predicted_oom(job: Job) -> Iterator[Finding | Unverified]:
         Message(
             "{where} needs at least {low:.1f} GiB, but only {budget:.1f} GiB are available ({parts} GiB)"
             if sure
-            else "{where} needs {low:.1f} to {high:.1f} GiB, and {budget:.1f} GiB are available ({parts} GiB)",
+            else "{where} needs {low:.1f} to {high:.1f} GiB, but only {budget:.1f} GiB are available ({parts} GiB)",
             where=stage if len(estimate.stages) > 1 else Message("every rank"),
             low=worst.low / GIB if sure else low,
             high=worst.required / GIB,
@@ -192,7 +192,7 @@ def differs_from_published(job: Job) -> Iterator[Finding | Unverified]:
     value = known[odd[0]]
     yield Finding(
         Message(
-            "{model} has {published}, this run {own}",
+            "{model} has {published}, but this run has {own}",
             model=model.name,
             published=Message(COMPARED[odd[0]], size=model.sizes[odd[0]]),
             own=value.raw,
@@ -246,7 +246,7 @@ def _layers(job: Job, model: Published) -> Iterator[Finding]:
         return
     yield Finding(
         Message(
-            "{model} has {published}, this run {own}",
+            "{model} has {published}, but this run has {own}",
             model=model.name,
             published=Message("{size} layers", size=wanted),
             own=value.raw,
@@ -280,7 +280,7 @@ def _traits(job: Job, model: Published) -> Iterator[Finding | Unverified]:
     here, there = (TRAITS[name][0 if has else 1] for has in (value.raw, wanted[name]))
     yield Finding(
         Message(
-            "{model} has {published}, this run {own}",
+            "{model} has {published}, but this run has {own}",
             model=model.name,
             published=Message(there, size=wanted[name]),
             own=Message(here, size=value.raw),
@@ -301,7 +301,7 @@ def _norm(job: Job, model: Published) -> Iterator[Finding]:
     value = job.plan.model.norm
     if not value.known or value.raw != "layer":
         return
-    message = Message("{model} has RMSNorm, this run LayerNorm", model=model.name)
+    message = Message("{model} has RMSNorm, but this run has LayerNorm", model=model.name)
     yield Finding(message, span=job.place(value, job.plan.model.hidden))
 
 
@@ -312,7 +312,7 @@ def _rotary_base(job: Job, model: Published) -> Iterator[Finding]:
         return
     yield Finding(
         Message(
-            "{model} has {published}, this run {own}",
+            "{model} has {published}, but this run has {own}",
             model=model.name,
             published=Message("a rotary base of {size}", size=wanted),
             own=value.raw,

@@ -75,7 +75,7 @@ def _of_launcher(finding: Finding, job: Job) -> Finding:
     needed = math.prod(ranks)
     if words != [(finding.span.path, finding.span.start)] or needed == 1:
         return finding
-    template = "{message}; torchrun then starts 1 process, and the layout needs {needed}"
+    template = "{message}; torchrun then starts 1 process, but the layout needs {needed}"
     message = Message(template, message=finding.message, needed=needed)
     return replace(finding, message=message, severity=Severity.ERROR)
 

@@ -251,8 +251,8 @@ def data_runs_out(job: Job) -> Iterator[Finding | Unverified]:
     there = sum(draw.length for draw in once)
     if there < wanted:
         message = Message(
-            "the run trains on {wanted:,} samples, but one pass over its {count} data sets has {there:,}: data sets "
-            "without weights are not repeated",
+            "the run trains on {wanted:,} samples, but one pass over its {count} data sets has only {there:,}: data "
+            "sets without weights are not repeated",
             wanted=wanted,
             count=len(once),
             there=there,

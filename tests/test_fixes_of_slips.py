@@ -48,17 +48,17 @@ SLIPS: dict[str, tuple[dict[str, str], list[str], bool]] = {
     "a global batch beside a power of 2": ({"total": "254"}, ["set the global batch to 256"], True),
     "an odd number of experts": (
         {"more": "--num-experts 63 --expert-model-parallel-size 4 --sequence-parallel --disable-bias-linear"},
-        ["set the number of experts to 64", "set expert parallel to 1"],
+        ["set the number of experts to 64", "set the expert-parallel size to 1"],
         False,
     ),
     "fewer experts than a round number of ranks": (
         {"more": "--num-experts 6 --expert-model-parallel-size 8 --sequence-parallel --disable-bias-linear"},
-        ["set expert parallel to 2"],
+        ["set the expert-parallel size to 2"],
         False,
     ),
     "odd ranks for a round number of experts": (
         {"more": "--num-experts 64 --expert-model-parallel-size 6 --sequence-parallel --disable-bias-linear"},
-        ["set expert parallel to 4"],
+        ["set the expert-parallel size to 4"],
         False,
     ),
 }
@@ -125,7 +125,7 @@ def test_a_layout_gets_its_prediction_layer_and_keeps_the_rest() -> None:
     report = check_text(text, name="run.sh", target="megatron@0.17.0")
     finding = next(one for one in report.findings if one.rule == "megatron/pipeline-layout")
     assert finding.fix is not None
-    assert str(finding.fix.title) == "place the prediction layers in it: Et*12|t*12mL"
+    assert str(finding.fix.title) == "add the prediction layers to it: Et*12|t*12mL"
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_expert_parallel_is_not_taken_to_a_fraction_where_the_devices_are_unknow
     text = SCRIPT.format(**SOUND | {"more": more}).replace("torchrun --nproc_per_node 8", "python")
     found = check_text(text, name="run.sh", target="megatron@0.20.0").findings
     fixes = [finding.fix for finding in found if finding.rule == "experts-not-divisible"]
-    assert [(fix.title, fix.offered) for fix in fixes if fix is not None] == [("set expert parallel to 1", True)]
+    assert [(fix.title, fix.offered) for fix in fixes if fix is not None] == [("set the expert-parallel size to 1", True)]
 
 
 @pytest.mark.parametrize("more", ["--use-dist-ckpt", "--ckpt-fully-parallel-save"])

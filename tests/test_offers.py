@@ -91,7 +91,7 @@ def dense() -> preflight.Report:
 def test_a_way_out_that_wakes_an_error_is_not_offered() -> None:
     """Data parallel 4 keeps the global batch with one micro-batch only, and 4 stages need 4."""
     found = titles(dense(), "device-count")
-    assert found == ["set data parallel to 4, which changes the tokens per step"]
+    assert found == ["set the data-parallel size to 4, which changes the tokens per step"]
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)

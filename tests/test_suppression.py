@@ -42,7 +42,7 @@ def test_without_a_reason_nothing_is_hidden(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "r.yaml").write_text("toy: true\nname: LOUD  # preflight: ignore[toy-name]\n")
     ran = cli("check", "r.yaml", "-f", "concise", "--world-size", "1", "--fail-on", "warning")
     assert [line.rpartition(" ")[2] for line in ran.out.splitlines()] == ["[toy-name]", "[unused-suppression]"]
-    assert "a suppression without a reason hides nothing: add one after the bracket" in ran.out and ran.code == 1
+    assert "a suppression without a reason hides nothing; add a reason after the bracket" in ran.out and ran.code == 1
 
 
 @pytest.mark.parametrize(

@@ -31,15 +31,15 @@ def told(target: str) -> str:
 @pytest.mark.parametrize(
     ("target", "read", "why"),
     [
-        ("megatron@0.4.0", "0.6.0", "the oldest described release is 0.6.0"),
-        ("megatron@0.5.0", "0.6.0", "the oldest described release is 0.6.0"),
+        ("megatron@0.4.0", "0.6.0", "the oldest known release is 0.6.0"),
+        ("megatron@0.5.0", "0.6.0", "the oldest known release is 0.6.0"),
         ("megatron@0.14.1", "0.14.0", "read between 0.14.0 and 0.15.0"),
         ("megatron@0.19.9", "0.19.0", "read between 0.19.0 and 0.20.0"),
-        ("megatron@0.30.0", "0.20.0", "the newest described release is 0.20.0"),
+        ("megatron@0.30.0", "0.20.0", "the newest known release is 0.20.0"),
         ("mindformers@1.4.0", "1.3.2", "read between 1.3.2 and 1.5.0"),
         ("mindformers@1.3.1", "1.3.2", "read between 1.2.0 and 1.3.2"),
-        ("mindformers@0.8.0", "1.0.0", "the oldest described release is 1.0.0"),
-        ("mindformers@2.2.0", "2.1.0", "the newest described release is 2.1.0"),
+        ("mindformers@0.8.0", "1.0.0", "the oldest known release is 1.0.0"),
+        ("mindformers@2.2.0", "2.1.0", "the newest known release is 2.1.0"),
         ("mindspeed-llm@2.1.5", "2.1.0", "read between 2.1.0 and 2.2.0"),
         ("mindspeed-llm@3.0.0", "2.3.0", "read between 2.3.0 and 26.0.0"),
         ("mindspeed@core_r0.11.0", "core_r0.10.0", "read between core_r0.10.0 and core_r0.14.0"),
@@ -48,7 +48,7 @@ def told(target: str) -> str:
 )
 def test_what_an_undescribed_release_is_read_between(target: str, read: str, why: str) -> None:
     framework, _, version = target.partition("@")
-    assert told(target) == f"{framework}@{read}, because {version} is not described; {why}"
+    assert told(target) == f"{framework}@{read}, because {version} is not a known release; {why}"
 
 
 @pytest.mark.parametrize("target", ["megatron@0.12", "megatron@core_v0.12.1", "megatron@v0.12.1", "megatron@0.12.1"])

@@ -94,7 +94,7 @@ def test_a_check_that_only_one_neighbour_makes_is_a_warning_that_names_the_other
 
     assert [severity for severity, _ in told("mindformers@1.3.2")] == [Severity.ERROR]
     assert told("mindformers@1.4.0") == [
-        (Severity.WARNING, "mindformers@1.5.0 does not refuse it, and 1.4.0 is not described")
+        (Severity.WARNING, "mindformers@1.5.0 does not refuse it, and 1.4.0 is not a known release")
     ]
     assert told("mindformers@1.5.0") == []
 

@@ -47,7 +47,7 @@ class Toy:
             assert data.span is not None
             raise InputError("data is not a number", document.source.name, data.span.line, data.span.column)
         count = surroundings.request.devices
-        world = unknown("the number of devices is not given") if count is None else default(count, "--world-size")
+        world = unknown("the device count is not given") if count is None else default(count, "--world-size")
         layout = Layout(data=data, tensor=tensor, world=world)
         device = surroundings.device(surroundings.request.device) if surroundings.request.device else None
         arguments = Arguments(TARGET, {}, {}, versions={"toy": "1.0"})

@@ -56,7 +56,7 @@ class Baseline:
             if data["preflight-baseline"] != 1:
                 raise ValueError("its version is not 1")
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise InputError(f"is not a baseline, write one with `preflight baseline`: {error}", str(path)) from None
+            raise InputError(f"is not a baseline; write one with `preflight baseline`: {error}", str(path)) from None
         return cls(path.parent, known)
 
     def write(self, path: Path) -> None:

@@ -97,7 +97,9 @@ def verify_options(rule: Checkable, options: Mapping[str, Any]) -> None:
             and type(value) is not type(default)
             and not (type(default) is float and type(value) is int)
         ):
-            raise InputError(f"option {shown!r} of rule {rule.id!r} must be like {default!r}, not {value!r}")
+            raise InputError(
+                f"option {shown!r} of rule {rule.id!r} must have the type of its default, {default!r}, but is {value!r}"
+            )
 
 
 NODES = ("NNODES", "NUM_NODES", "SLURM_NNODES", "SLURM_JOB_NUM_NODES")

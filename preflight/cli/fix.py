@@ -75,7 +75,7 @@ _WAYS: dict[State, str] = {
     "needs --follow": "with --follow",
     "needs --select": "with --select RULE, as notes",
     "advice only": "by hand, see `preflight check`",
-    "not proven": "with a fix that cannot be proven",
+    "not proven": "with a fix that cannot be verified",
     "no mechanical fix": "without a fix",
 }
 

@@ -66,7 +66,7 @@ def _layout(run: Run) -> Layout:
     text = getattr(run, BACKEND)
     found = layout_of(text) if isinstance(text, str) else None
     if found is None:
-        raise NotKnown("actor.backend has no layout of Megatron")
+        raise NotKnown("actor.backend is not a Megatron layout")
     return found
 
 
@@ -124,7 +124,7 @@ def forced(run: Run) -> None:
 @derives("global_batch_size", "micro_batch_size", "seq_length", "train_iters", "max_position_embeddings")
 def batches(run: Run) -> None:
     """A step trains on all samples of its prompts; a mini-batch of several is balanced by tokens."""
-    run.lose("micro_batch_size", "micro-batches are filled up to a number of tokens")
+    run.lose("micro_batch_size", "micro-batches are filled up to a token limit")
     run.lose("seq_length", "samples keep their length")
     run.lose("max_position_embeddings", "it is in the model's config.json")
     run.lose("train_iters", "the number of prompts is in the data")

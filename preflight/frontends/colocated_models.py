@@ -25,7 +25,7 @@ def _of(run: Run, function: Callable[[Run], Any]) -> Value:
     except NotKnown as error:
         return unknown(error.because)
     except (TypeError, ValueError, ArithmeticError):
-        return unknown("an argument that it is computed from is not usable")
+        return unknown("an argument that it is computed from is invalid")
 
 
 def _with(
@@ -97,7 +97,7 @@ def _slime_rollout(run: Run) -> float | None:
     if not run.colocate:
         return None
     if run.sglang_mem_fraction_static is None:
-        raise NotKnown("SGLang chooses it unless --sglang-mem-fraction-static is set")
+        raise NotKnown("SGLang chooses this value unless --sglang-mem-fraction-static is set")
     return float(run.sglang_mem_fraction_static)
 
 

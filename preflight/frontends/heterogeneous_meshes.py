@@ -62,7 +62,7 @@ def meshes(run: Run) -> None:
     run.derive("mesh_pipeline", run.pipeline_model_parallel_size, of="pipeline_model_parallel_size")
     run.derive("mesh_micro", run.micro_batch_size, of="micro_batch_size")
     for name in OF_EACH:
-        run.lose(name, "each process mesh has a separate one")
+        run.lose(name, "each process mesh has its own value")
     if not numbers or len(numbers) % EACH:
         raise NotKnown("the process meshes are not complete")
     tensor, context, expert, data, stages = (numbers[at::EACH] for at in range(EACH))

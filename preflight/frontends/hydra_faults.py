@@ -60,7 +60,7 @@ def _why(text: str, after: Sequence[str]) -> str:
         if match is not None and match["sign"] == "~" and match.end() == len(text):
             return ""
         if match is not None and after and after[0].startswith("="):
-            return Message("Hydra refuses {word}, which has no value: remove the blank before the =", word=text)
+            return Message("Hydra refuses {word}, which has no value: remove the space before the =", word=text)
         if "=" in text and match is None:
             return Message("Hydra refuses {word:.60}: no override begins like this", word=text)
         return Message(
@@ -150,7 +150,7 @@ def _of_other_release(contract: Contract, one: Override, having: Sequence[Contra
     releases = tuple(other.release for other in having)
     moved = _moved_to(contract, one, having)
     if moved:
-        hint = Message("; it is {near} now", near=moved)
+        hint = Message("; it is now {near}", near=moved)
     elif len(releases) == 1:
         hint = Message("; {releases:and} has it", releases=releases)
     else:

@@ -105,7 +105,7 @@ def forced(run: Run) -> None:
     if run.tensor_model_parallel_size > 1 and run.expert_model_parallel_size > 1 and not run.sequence_parallel:
         run.derive("sequence_parallel", True, "experts with tensor parallelism need it")
     elif run.sequence_parallel and run.tensor_model_parallel_size <= 1:
-        run.switch("sequence_parallel", False, "tensor parallel is 1", f"{CONFIG}:326")
+        run.switch("sequence_parallel", False, "the tensor-parallel size is 1", f"{CONFIG}:326")
     if run.num_virtual_stages_per_pipeline_rank is None:
         run.derive("overlap_p2p_comm", False, "there are no virtual stages")
 
@@ -147,7 +147,7 @@ def batches(run: Run) -> None:
     else:
         run.lose("global_batch_size", "the layout has more ranks than there are devices")
     if run.role_dynamic_batches:
-        run.lose("micro_batch_size", "micro-batches are filled up to a number of tokens")
+        run.lose("micro_batch_size", "micro-batches are filled up to a token limit")
 
 
 @derives("rl_samples_per_rank", "learns_by_rewards")

@@ -207,7 +207,7 @@ def set_by_others(run: Run) -> None:
 def sequence_parallel(run: Run) -> None:
     """On a single rank there is nothing to split."""
     if run.tensor_model_parallel_size == 1 and run.value("sequence_parallel").written:
-        run.switch("sequence_parallel", False, "tensor parallel is 1", f"{TRANSFORMER}:177")
+        run.switch("sequence_parallel", False, "the tensor-parallel size is 1", f"{TRANSFORMER}:177")
 
 
 @derives("seq_length")

@@ -109,7 +109,7 @@ def recomputation(run: Run) -> None:
 def switched(run: Run) -> None:
     """Settings that ms-swift always changes."""
     if run.tensor_model_parallel_size <= 1:
-        run.switch("sequence_parallel", False, "tensor parallel is 1", f"{ARGUMENTS}:892")
+        run.switch("sequence_parallel", False, "the tensor-parallel size is 1", f"{ARGUMENTS}:892")
     if "muon" in run.optimizer:
         run.switch("use_distributed_optimizer", False, "Muon does not have one", f"{ARGUMENTS}:980")
     elif run.use_megatron_fsdp:

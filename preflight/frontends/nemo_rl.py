@@ -172,7 +172,7 @@ def world(run: Run) -> Value:
 def _trained(run: Run) -> int:
     nodes, each = run.num_nodes, run.gpus_per_node
     if run.value("reward_model_enabled").raw:
-        raise NotKnown("a reward model takes devices, too")
+        raise NotKnown("a reward model also takes devices")
     if run.generation_backend is None or run.generation_colocated is not False:
         return int(nodes * each)
     apart, across = run.generation_gpus_per_node, run.generation_num_nodes
@@ -188,7 +188,7 @@ def forced(run: Run) -> None:
     """Settings that it makes itself."""
     run.derive("batches_are_checked", True)
     if run.tensor_model_parallel_size == 1:
-        run.derive("sequence_parallel", False, "tensor parallel is 1", of="sequence_parallel")
+        run.derive("sequence_parallel", False, "the tensor-parallel size is 1", of="sequence_parallel")
     for name, wanted in (("bf16", "bfloat16"), ("fp16", "float16")):
         run.derive(name, run.policy_precision == wanted, of="policy_precision")
     run.derive("params_dtype", TYPES.get(run.policy_precision, run.policy_precision), of="policy_precision")
@@ -233,7 +233,7 @@ def lengths(run: Run) -> None:
     run.lose("train_iters", "the algorithm sets it")
     run.derive("micro_batch_size", run.train_micro_batch_size, of="train_micro_batch_size")
     if run.dynamic_batching or run.sequence_packing_enabled:
-        run.lose("micro_batch_size", "micro-batches are filled up to a number of tokens")
+        run.lose("micro_batch_size", "micro-batches are filled up to a token limit")
 
 
 @derives("lora_r", "lora_target_modules")

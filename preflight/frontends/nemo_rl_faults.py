@@ -88,7 +88,7 @@ def of_interpolations(config: Composed, own: Callable[[str], bool], *, sure: boo
             )
             yield Problem(REFUSED, message, node.span)
         elif (name := config.unregistered(node)) and not own(name):
-            template = "NeMo RL has no resolver {name}, only {known:and}"
+            template = "NeMo RL has no resolver {name}; it has only {known:and}"
             message = Message(template, name=name, known=(*ARITHMETIC, "oc.*"))
             yield Problem(REFUSED, message, node.span, harmless=not sure)
 

@@ -162,7 +162,7 @@ def _of_slime(options: Options, in_source: InSource | None) -> Iterator[Problem]
     used = (switch.value is True or penalty.value not in (0, None)) and needed.known
     missing = reference.known and reference.value is None
     if used and missing and needed.node is not None and needed.node.span.source is not options.own:
-        message = Message("slime needs --ref-load, the reference of the KL penalty; it is not given")
+        message = Message("slime needs --ref-load, the reference model of the KL penalty, but it is not given")
         yield Problem(REFUSED, message, needed.node.span)
 
 

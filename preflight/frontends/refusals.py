@@ -170,7 +170,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
 OPPOSITE = {"==": "!=", "<": ">=", "<=": ">", "in": "not in"}
 OPPOSITE |= {other: one for one, other in OPPOSITE.items()}
 WORDS = {"in": "is one of", "not in": "is none of"}
-KINDS = {"int": "an integer", "float": "a number", "bool": "true or false", "str": "a text", "list": "a list"}
+KINDS = {"int": "an integer", "float": "a number", "bool": "true or false", "str": "a string", "list": "a list"}
 
 
 def shown(one: Condition, section: str = "") -> str:

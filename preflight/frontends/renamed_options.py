@@ -62,7 +62,7 @@ def _spelt(front_end: str, option: str) -> str:
 def _renamed(front_end: FrontEnd, fault: Problem, name: str) -> Problem:
     typed = fault.span.text.partition("=")[0]
     shown = name if typed.startswith("--") else name.removeprefix("--")
-    hint = Message("; it is {near} now", near=shown)
+    hint = Message("; it is now {near}", near=shown)
     span = Span(fault.span.source, fault.span.start, fault.span.start + len(typed))
     return fault._replace(
         message=Message(SAID[front_end.unread], front_end=front_end.keys.label, key=typed, hint=hint),

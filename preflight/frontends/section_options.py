@@ -294,7 +294,7 @@ def _words_of_leaf(config: Composed, leaf: _Leaf, front_end: FrontEnd) -> Iterat
     span = node.span if node is not None else leaf.key.span
     because = found.value.because if isinstance(found.value, Unknown) else ""
     if isinstance(found.value, str) and _TO_FILL_IN.fullmatch(found.value):
-        because = "it is to be filled in"
+        because = "it must be filled in"
     if because:
         if flag is not None and not flag.switch:
             yield Word(leaf.option, leaf.key.span)

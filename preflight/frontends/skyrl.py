@@ -65,7 +65,7 @@ def batches(run: Run) -> None:
         run.derive("skyrl_mini_batch_per_rank", each * samples // ranks)
         run.derive("skyrl_batch_per_rank", run.skyrl_trainer_train_batch_size * samples // ranks)
     if run.skyrl_trainer_max_tokens_per_microbatch and run.skyrl_trainer_max_tokens_per_microbatch > 0:
-        run.lose("micro_batch_size", "micro-batches are filled up to a number of tokens")
+        run.lose("micro_batch_size", "micro-batches are filled up to a token limit")
 
 
 @derives("seq_length", "train_iters")

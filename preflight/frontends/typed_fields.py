@@ -20,7 +20,7 @@ from preflight.source.typing_placeholders import Any
 Kind = Any
 """A type as written by upstream/frontends/contracts.py: a name, or ["union" | "list" | "literal" | "class", …]."""
 Path = tuple[str | int, ...]
-WORDS = {"int": "an integer", "float": "a number", "bool": "true or false", "str": "a text", "list": "a list"}
+WORDS = {"int": "an integer", "float": "a number", "bool": "true or false", "str": "a string", "list": "a list"}
 TRUTHS = frozenset("true false t f yes no y n on off 1 0".split())
 SLIP = 0.8
 """The similarity from which an unknown key is reported as a misspelling of a field."""
@@ -178,7 +178,7 @@ def refused(fields: Fields, master: Mapping[str, Sequence[Any]], place: Span) ->
             else:
                 shown = there.value if there.node is not None and there.node.kind == "scalar" else "a section or list"
                 message = Message(
-                    "{key} is {value}; {front_end} takes {wanted} there",
+                    "{key} is {value}, but {front_end} takes {wanted} there",
                     key=key,
                     value="null" if shown is None else shown,
                     front_end=fields.label,

@@ -68,7 +68,7 @@ def forced(run: Run) -> None:
     """Values that it sets unless the transformer's overrides do; gradients are fp32 unless main_grads_dtype differs
     (transformer_impl.py:428-451)."""
     if run.tensor_model_parallel_size == 1:
-        run.switch("sequence_parallel", False, "tensor parallel is 1", f"{CONFIG}:268")
+        run.switch("sequence_parallel", False, "the tensor-parallel size is 1", f"{CONFIG}:268")
     run.derive("bf16", run.engine_dtype == "bfloat16", of="engine_dtype")
     run.derive("fp16", run.engine_dtype == "float16", of="engine_dtype")
     run.derive("params_dtype", TYPES.get(run.engine_dtype, run.engine_dtype), of="engine_dtype")
@@ -90,7 +90,7 @@ def batches(run: Run) -> None:
         "global_batch_size", run.ppo_mini_batch_size * run.rollout_n, "prompts x samples", of="ppo_mini_batch_size"
     )
     if run.use_dynamic_bsz:
-        run.lose("micro_batch_size", "with use_dynamic_bsz, micro-batches are filled up to a number of tokens")
+        run.lose("micro_batch_size", "with use_dynamic_bsz, micro-batches are filled up to a token limit")
 
 
 @derives("seq_length", "max_position_embeddings")

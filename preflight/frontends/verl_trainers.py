@@ -72,7 +72,7 @@ def _default(key: str) -> Any:
 def batches_of_sft(run: Run) -> None:
     """Each data-parallel rank takes a whole number of samples: the remainder of the batch is not used."""
     if run.use_dynamic_bsz:
-        run.lose("micro_batch_size", "use_dynamic_bsz fills micro-batches up to a number of tokens")
+        run.lose("micro_batch_size", "use_dynamic_bsz fills micro-batches up to a token limit")
     shards = run.tensor_model_parallel_size * run.pipeline_model_parallel_size * run.context_parallel_size
     ranks = run.world_size // shards if shards else 0
     if not ranks:

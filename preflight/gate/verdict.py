@@ -214,7 +214,7 @@ def digest(report: Report, plugins: Plugins) -> str:
 
 WIDTH = 60
 SHOWN = 8
-UNJUDGED = "some rules are final: no submission passes without a verdict"
+UNJUDGED = "some rules are final, so no submission passes without a verdict"
 
 
 def told(verdict: Verdict, recorded: bool = True) -> list[str]:

@@ -287,7 +287,7 @@ def _of_releases(job: Job) -> Doubt | None:
     described = [release for release in possible if _described(release, known.framework)]
     stacks = {release: certainty.stack(release) or {known.framework: release} for release in described or possible}
     fork = Message(
-        "checked as {target}, which has no {option}: the release may be a different one",
+        "checked as {target}, which has no {option}, so the release may be a different one",
         target=str(job.target),
         option=option,
     )
@@ -402,8 +402,8 @@ def _one_of_a_fork(found: list[Finding], job: Job) -> list[Finding]:
         found,
         [p for p in problems if not p.in_use],
         job,
-        "no release of {framework} has the options {options:and}: this is a fork or another program; --program PATH "
-        "gives its source",
+        "no release of {framework} has the options {options:and}, so this is a fork or another program; --program "
+        "PATH gives its source",
     )
 
 

@@ -206,7 +206,7 @@ def _faults(comment: Suppression, unused: Sequence[str], known: _Known) -> Itera
     if not comment.ids:
         yield fault("a suppression must name its rules: # preflight: ignore[rule-id] reason")
     elif not comment.reason:
-        yield fault("a suppression without a reason hides nothing: add one after the bracket")
+        yield fault("a suppression without a reason hides nothing; add a reason after the bracket")
     for id in unused:
         if id in known.ids:
             message = Message("unused suppression: rule {id!r} reports nothing here", id=id)

@@ -168,8 +168,8 @@ def crowded(tasks: Count | None, nodes: Count, at: Span) -> tuple[Problem, ...]:
         return ()
     message = Message.plural(
         nodes.value,
-        "srun starts torchrun {tasks} times, which must run once on each of {nodes} node",
-        "srun starts torchrun {tasks} times, which must run once on each of {nodes} nodes",
+        "srun starts torchrun {tasks} times, but it must run once on each of {nodes} node",
+        "srun starts torchrun {tasks} times, but it must run once on each of {nodes} nodes",
         tasks=tasks.value,
         nodes=nodes.value,
     )
@@ -226,7 +226,7 @@ def of_torchrun(options: Options) -> Iterator[Problem]:
     nodes, rank = _whole(options.word("nnodes")), _whole(options.word("node-rank"))
     static = (_text(options.word("rdzv-backend")) or "static") == "static" and "standalone" not in options.given
     if static and nodes is not None and rank is not None and rank >= nodes >= 1 and not _replaced(options, "nnodes"):
-        yield _problem("torchrun", options, "node-rank", Message("below the {nodes} of --nnodes", nodes=nodes))
+        yield _problem("torchrun", options, "node-rank", Message("below the {nodes} nodes of --nnodes", nodes=nodes))
 
 
 def _replaced(options: Options, name: str) -> bool:

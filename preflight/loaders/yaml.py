@@ -19,7 +19,7 @@ _OTHER_VALUE = (
     "the key {key!r} is set here and again on line {line} with another value ({before}, then {after}); the last "
     "one takes effect"
 )
-_MORE = "{count} more keys below are set again further down; the last one takes effect"
+_MORE = "{count} more keys are set again later in the file; the last one takes effect"
 MAX_DUPLICATES = 1000
 """Maximum number of duplicates noted individually."""
 

@@ -39,7 +39,7 @@ OF_ASCEND: tuple[Signature, ...] = (
     Signature(
         "last-job-runs", C.ENVIRONMENT,
         r"\bEJ000[13]\b",
-        "HCCL's process on the device cannot start: the last job is still running, or the port is in use",
+        "HCCL's process on the device cannot start, because the last job is still running or the port is in use",
         "end the processes of the last job (npu-smi info), wait ten seconds and start again",
     ),
     Signature(
@@ -69,9 +69,8 @@ OF_ASCEND: tuple[Signature, ...] = (
         r"|[Aa][Ii][ -]?[Cc](?:ore|pu|PU)\b.{0,60}(?:exception|execut\w+ fail|abnormal)"
         r"|AICPU execution|aicpu exception|\bE39999\b.{0,400}(?:exception|fail)",
         "a kernel on the device failed",
-        "an address out of range, a fault of the device, or an operator's own defect: ASCEND_LAUNCH_BLOCKING=1 names "
-        "the "
-        "operator; test the device (npu-smi, dmesg) if it stays with one node",
+        "an address out of range, a device fault, or a defect of the operator: ASCEND_LAUNCH_BLOCKING=1 names the "
+        "operator; if the failure stays on one node, test the device (npu-smi, dmesg)",
     ),
     Signature(
         "npu-kernel-timeout", C.ENVIRONMENT,
@@ -107,14 +106,14 @@ ENVELOPES: tuple[Signature, ...] = (
         "npu-graph", C.UNKNOWN,
         _codes("507011|507023|5450\\d\\d|545\\d\\d\\d|1343225860"),
         "a graph could not be loaded or executed on the device",
-        "the line that follows, or the log of the device (plog), names the operator",
+        "the line that follows, or the device log (plog), names the operator",
         weak=True,
     ),
     Signature(
         "call-of-npu", C.UNKNOWN,
         r"\bERR0[0-4](?:\d{3}) (?:PTA|OPS|DIST|GRAPH|PROF)|NPU function error|OPS function error|\[Error\]: \S",
-        "torch_npu reports that a call of CANN failed",
-        "the lines below it, or the log of the device (plog), contain CANN's error code",
+        "torch_npu reports that a CANN call failed",
+        "the lines below the message, or the device log (plog), contain CANN's error code",
         weak=True,
     ),
     Signature(

@@ -17,7 +17,7 @@ OF_COMMUNICATION: tuple[Signature, ...] = (
         r"|operator name is Hccl|HCCL function error|call hccl api failed|ERR02200|ncclInvalidUsage"
         r"|ncclUnhandledCudaError|EI(?:0009|0018)\b",
         "a communicator could not be made, or a call to it failed",
-        "the network interface (HCCL_SOCKET_IFNAME, NCCL_SOCKET_IFNAME, GLOO_SOCKET_IFNAME), a firewall, or the "
+        "check the network interface (HCCL_SOCKET_IFNAME, NCCL_SOCKET_IFNAME, GLOO_SOCKET_IFNAME), a firewall, or the "
         "rank table",
         weak=True,
     ),
@@ -29,8 +29,8 @@ OF_COMMUNICATION: tuple[Signature, ...] = (
         r"|[Hh]eartbeat [Ll]ost|wait timeout|Timeout at NCCL|HCCL [Tt]ime ?out|SeqNum="
         r"|failure detected by watchdog|Some NCCL operations have failed|flight recorder dumps"
         r"|we are taking the entire process down|[Ww]ait (?:socket|links?) establish",
-        "ranks waited for others that did not come: they had died, hung, or were slow",
-        "the cause is on the rank that did not come: read its log, or the IP/ID that EI0002 names",
+        "ranks waited for other ranks that had died, hung or fallen behind",
+        "the cause is on the rank that did not respond: read its log, or look up the IP/ID that EI0002 names",
         weak=True,
     ),
     Signature(
@@ -61,8 +61,8 @@ OF_COMMUNICATION: tuple[Signature, ...] = (
         r"|DistStoreError|DistNetworkError|Stop_waiting response is expected|RuntimeError: Connection timed out"
         r"|\[c10d\] .{1,300}(?:timed out|likely a timeout)",
         "processes did not find each other, or lost the rendezvous store",
-        "the same MASTER_ADDR, MASTER_PORT and number of nodes on each node, a different rank for each, and an "
-        "open port",
+        "use the same MASTER_ADDR, MASTER_PORT and number of nodes on each node, a different rank for each node, and "
+        "an open port",
         weak=True,
     ),
 )  # fmt: skip

@@ -21,7 +21,7 @@ OF_DEVICES: tuple[Signature, ...] = (
         r"|memory|program counter)|too many resources|the launch timed out|an illegal instruction|hardware stack"
         r"|mapping of|context is destroyed|driver shutting down|CUDA-capable device|API call is not supported)"
         r"|[Cc]uda failure \d|Cuda failure '|CUDA driver error|cudaError[A-Z]\w+|HIP error:",
-        "a call to the device's runtime was refused",
+        "a device runtime call was refused",
         "CUDA_LAUNCH_BLOCKING=1 names the operator; then the driver, the topology of the devices (peer access) and "
         "libraries that were built for others",
     ),
@@ -29,7 +29,7 @@ OF_DEVICES: tuple[Signature, ...] = (
         "graph-capture", C.CONFIG,
         r"not permitted when stream is capturing|during capture|would make the legacy stream depend on a capturing"
         r"|cudaErrorStreamCapture|[Cc]apture cuda graph failed|[Cc]annot (?:be )?capture[d]? .{0,60}graph",
-        "recording a CUDA graph failed",
+        "capturing a CUDA graph failed",
         "run without CUDA graphs (--cuda-graph-impl none, enforce_eager), or without the option whose operation waits "
         "for the device",
     ),
@@ -49,7 +49,7 @@ OF_DEVICES: tuple[Signature, ...] = (
         r"|Fatal Python error: (?:Aborted|Bus error|Illegal)|[Ii]llegal instruction|SIGILL|SIGABRT|Floating point exc"
         r"|^LLVM ERROR|: Assertion [`'](?!.*thread: ).{1,200}' failed\.?$|[\]:] +Check failed: "
         r"|^pure virtual method called|^terminate called without an active exception|\bAssertion failed: ",
-        "a library in C++ failed",
+        "a C++ library failed",
         "libraries that were built for another version of torch, Python or the device are the usual cause: rebuild "
         "them, or use an image in which everything was built together",
         weak=True,
@@ -69,13 +69,13 @@ OF_DEVICES: tuple[Signature, ...] = (
         "error-of-cann", C.UNKNOWN,
         r"\bE[ZB-H]\d{4}: |\bE[1-9]\d{4}: ",
         "CANN reports an error of an operator or of its compiler",
-        "read the lines below it and in the log of the device (plog)",
+        "read the lines below the message, and the device log (plog)",
         weak=True,
     ),
     Signature(
         "other-call", C.UNKNOWN,
         r"\b(?:CUDA|HIP|MUSA)(?: driver| runtime)? error(?: \(\d+\))?: |Triton Error \[",
-        "a call to the device's runtime was refused",
+        "a device runtime call was refused",
         "the driver, the runtime's libraries and torch must be compatible; CUDA_LAUNCH_BLOCKING=1 names the "
         "operator",
         weak=True,

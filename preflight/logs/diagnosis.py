@@ -49,7 +49,7 @@ def diagnosed(failures: Sequence[Failure]) -> Diagnosis:
     groups = _groups(failures)
     if not groups:
         nothing = "the log shows no failure"
-        advice = "give the logs of all ranks, and the scheduler's record of the job"
+        advice = "pass the logs of all ranks, and the scheduler's record of the job"
         return Diagnosis(None, Cause.UNKNOWN, nothing, advice, None, None, (), ())
     stamped = all(group.first.time is not None for group in groups)
     ordered = sorted(groups, key=lambda group: (_tier(group.first), *_when(group, stamped)))

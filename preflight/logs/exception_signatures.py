@@ -21,8 +21,8 @@ OF_PYTHON: tuple[Signature, ...] = (
     Signature(
         "exists-already", C.ENVIRONMENT,
         r"FileExistsError(?!: \[Errno)",
-        "a file or folder that must not exist exists already",
-        "the message names it: another name for this run, or remove what an earlier one left",
+        "a file or folder already exists, but must not",
+        "the message names the file or folder: choose another name for this run, or remove what an earlier run left",
     ),
     Signature(
         "file-system", C.ENVIRONMENT,
@@ -57,16 +57,15 @@ OF_PYTHON: tuple[Signature, ...] = (
         r"|No valid (?:data|sample)|dataset (?:is|was) empty|dataset length: 0\b|train_dataset: None$"
         r"|[Uu]nable to create tensor, you should probably activate|num_samples should be a positive integer"
         r"|is out of bounds for size 0\b",
-        "the data cannot be read, or hold no sample",
-        "the file and line in the message; a cut download and a Git LFS pointer look so, too",
+        "the data cannot be read, or holds no samples",
+        "check the file and line in the message; a truncated download and a Git LFS pointer have the same symptom",
     ),
     Signature(
         "no-json", C.DATA,
         r"UnicodeDecodeError|JSONDecodeError|Expecting value: line",
         "the text is not valid JSON, or has another encoding than its reader expects",
-        "the frames name the reader: a file of the data, a configuration, or the answer of a service; a cut download "
-        "and a "
-        "Git LFS pointer look so, too",
+        "the frames name the reader: a data file, a configuration, or the answer of a service; a truncated download "
+        "and a Git LFS pointer have the same symptom",
     ),
     Signature(
         "composition", C.CONFIG,
@@ -102,9 +101,8 @@ OF_PYTHON: tuple[Signature, ...] = (
         "floating-point", C.NUMERICS,
         r"\bFloatingPointError\b",
         "a check of floating-point numbers failed",
-        "the message against the loss scale and the norms of the gradients in the lines before it: the data of the "
-        "batch, "
-        "the learning rate and the precision",
+        "compare the message with the loss scale and the gradient norms in the lines before it; check the data of the "
+        "batch, the learning rate and the precision",
         weak=True,
     ),
     Signature(
@@ -132,7 +130,7 @@ OF_PYTHON: tuple[Signature, ...] = (
         r"|[Tt]arget size .{0,60}(?:must be the same as|different to the) input size"
         r"|Expected size for first two dimensions of batch2",
         "the sizes of two tensors do not match",
-        "the sizes in the message against those of the model, the sequence and the batch: padding and packing of "
+        "compare the sizes in the message with those of the model, the sequence and the batch: padding and packing of "
         "samples, the layout, and weights of another model are the usual causes",
         weak=True,
     ),
@@ -150,7 +148,7 @@ OF_PYTHON: tuple[Signature, ...] = (
         r"|couldn't find attribute \w|AttributeError: '\w+' object has no attribute '_[a-z]",
         "the program uses a name that does not exist",
         "an optional package that is not installed, parts of different versions, or an untested path of the program: "
-        "look for the last line in the framework's issues",
+        "search the framework's issues for the last line",
         weak=True,
     ),
     Signature(

@@ -12,17 +12,20 @@ OF_ENGINES: tuple[Signature, ...] = (
         r"|No available memory for the cache blocks|Free memory on device .{0,80}is less than desired"
         r"|[Nn]ot enough memory\. Please try to increase --mem-fraction|Error in memory profiling"
         r"|KV cache is needed, which is larger",
-        "the engine that generates does not find the memory on the device that it expects",
-        "a larger gpu_memory_utilization or mem_fraction_static if the training leaves room, a smaller one if it "
-        "does not; a shorter max_model_len; more tensor parallelism of the rollout",
+        "the generation engine does not find as much device memory as it expects",
+        "use a larger gpu_memory_utilization or mem_fraction_static if the training leaves room, otherwise a smaller "
+        "one; use a shorter max_model_len or a larger tensor-parallel size for the rollout",
     ),
     Signature(
         "engine-length", C.CONFIG,
         r"is greater than the derived max_model_len|longer than the (?:maximum model length|model's context length)"
         r"|max_num_batched_tokens .{0,80}(?:smaller|less|greater|must)|exceeds? the (?:max_model_len|model's max\w*)"
         r"|[Pp]rompt length .{0,60}(?:exceeds|longer)",
-        "a length of the rollout exceeds the limit of the engine",
-        "prompt and response together must fit max_model_len, which must fit max_position_embeddings of the model",
+        "a rollout length exceeds the limit of the engine",
+        (
+            "the prompt and the response together must fit max_model_len, which must fit max_position_embeddings of "
+            "the model"
+        ),
     ),
     Signature(
         "model-not-known", C.ENVIRONMENT,
@@ -33,8 +36,8 @@ OF_ENGINES: tuple[Signature, ...] = (
         r"|KeyError: (?:<SupportedModel\.|['\"]?\w{1,60}For(?:CausalLM|ConditionalGeneration)\b)"
         r"|[Mm]odel[ _]type:? \S{0,40} (?:is )?not (?:yet )?supported"
         r"|No (?:\w{1,20} )?bridge (?:is )?(?:found|registered)",
-        "a library does not know the model, or not under this name",
-        "a newer transformers, vLLM, SGLang or bridge: each knows the models of its time",
+        "a library does not know the model, or knows it under another name",
+        "use a newer transformers, vLLM, SGLang or bridge: each knows only the models of its time",
     ),
     Signature(
         "tokenizer", C.ENVIRONMENT,
@@ -44,13 +47,13 @@ OF_ENGINES: tuple[Signature, ...] = (
         r"|Error parsing line .{0,40}tiktoken"
         r"|[Pp]rocessor was not found|Can't load (?:image|feature) (?:processor|extractor)",
         "the tokenizer is missing, incomplete, or incompatible with the library that reads it",
-        "the whole folder of the tokenizer, and a version of transformers and tokenizers that is not older than it",
+        "use the whole folder of the tokenizer, and versions of transformers and tokenizers that are not older than it",
     ),
     Signature(
         "chat-template", C.DATA,
         r"jinja2\.exceptions",
         "the chat template refused the messages, or cannot be rendered",
-        "the roles and their order in the messages against the template; then the template itself",
+        "compare the roles and their order in the messages with the template, then check the template itself",
     ),
     Signature(
         "lora-targets", C.CONFIG,
@@ -68,7 +71,7 @@ OF_ENGINES: tuple[Signature, ...] = (
         r"|Insufficient cluster resources|Resource pool .{0,60}cannot be satisfied",
         "Ray did not provide the devices that the run requests",
         "`ray status` lists the nodes that joined; nodes × devices of the run, its rollout and its reward model must "
-        "fit them",
+        "fit on them",
     ),
     Signature(
         "ray-start", C.ENVIRONMENT,
@@ -101,13 +104,13 @@ OF_ENGINES: tuple[Signature, ...] = (
         "ray-store", C.ENVIRONMENT,
         r"ObjectStoreFullError|OutOfDiskError|[Oo]bject store .{0,40}(?:is full|out of memory)"
         r"|is over \d+% full, available space",
-        "Ray's store of objects, or the disk below it, is full",
-        "more shared memory (--shm-size) or disk for Ray, and smaller batches between its actors",
+        "Ray's object store, or its disk, is full",
+        "give Ray more shared memory (--shm-size) or disk, or use smaller batches between its actors",
     ),
     Signature(
         "accelerator-of-actor", C.ENVIRONMENT,
         r"RayTaskError: \(AcceleratorError\)",
-        "Ray reports that a call to the device failed in an actor",
+        "Ray reports that a device call failed in an actor",
         "the actor's own log (/tmp/ray/session_latest/logs/worker-*) contains the device's message",
         weak=True,
     ),
@@ -118,7 +121,7 @@ OF_ENGINES: tuple[Signature, ...] = (
         r"|Engine process failed to start|scheduler is dead|Server error '5\d\d|\" 50[0234] |\b50[0234] Server Error"
         r"|50[0234] (?:Internal Server Error|Bad Gateway|Service Unavailable|Gateway Timeout)"
         r"|Server process terminated|AsyncEngineDeadError|Background loop (?:has errored|is stopped)",
-        "a service, such as the engine that generates, failed or does not answer",
+        "a service, such as the generation engine, failed or does not answer",
         "its own log has the reason: the first exception of EngineCore, the scheduler or the worker",
         weak=True,
     ),
@@ -142,7 +145,7 @@ OF_ENGINES: tuple[Signature, ...] = (
         r"|swanlab\.\w*[Ee]rror"
         r"|mlflow\.exceptions|UsageError: (?:api_key|Permission)",
         "the experiment tracking service refused the request or could not be reached",
-        "check its API key and the network of the node, or use its offline mode",
+        "check the API key and the network of the node, or use the offline mode",
     ),
     Signature(
         "network", C.COMMUNICATION,
@@ -151,15 +154,15 @@ OF_ENGINES: tuple[Signature, ...] = (
         r"|\b(?:Connect|Read)Timeout\b|No route to host|Network is unreachable|ServerDisconnectedError"
         r"|ClientConnectorError|APIConnectionError|StatusCode\.UNAVAILABLE|TimeoutError: \[Errno"
         r"|httpx\.\w+Error",
-        "a call or a host in the network did not answer in time, or was not found",
-        "the name and port in the message, from the node of the job: many nodes have no access to the internet",
+        "a network call or host did not answer in time, or was not found",
+        "check the name and port in the message from the job's node: many nodes have no access to the internet",
         weak=True,
     ),
     Signature(
         "waited-too-long", C.COMMUNICATION,
         r"\b(?:Get)?TimeoutError\b",
-        "a part of the program did not answer another one in time",
-        "the cause is in the part that did not answer: read its log; the message names it, or its limit",
+        "a part of the program did not answer another part in time",
+        "the cause is in the part that did not answer: read its log; the message names the part, or its time limit",
         weak=True,
     ),
 )  # fmt: skip

@@ -46,7 +46,7 @@ SIGNATURES: tuple[Signature, ...] = (
     Signature(
         "copy-of-optimizer-state", C.MEMORY,
         r"^state_dict = deepcopy\(state_dict\)$",
-        "it died where the state of an optimizer is copied while a checkpoint is loaded, which needs its memory twice",
+        "it died where optimizer states are copied while a checkpoint is loaded, which needs twice their memory",
         "load on as many devices as the run was saved on, or with a distributed checkpoint",
         weak=True,
     ),
@@ -58,9 +58,9 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|Detected \d+ oom[-_]kill|slurmstepd.*[Oo]ut [Oo]f [Mm]emory|due to memory pressure|\(OOM\)"
         r"|running low on memory|exceeds the memory usage threshold|RayOutOfMemoryError|std::bad_alloc"
         r"|ArrayMemoryError|Unable to allocate [\d.]+ [KMGT]iB for an array",
-        "the host ran out of memory, or a limit of it was reached",
-        "the node's memory, not the device's: fewer workers of the data loader, no whole checkpoint read by "
-        "every process",
+        "the host ran out of memory, or reached a memory limit",
+        "the node's memory is exhausted, not the device's: use fewer data loader workers, and do not let every "
+        "process read a whole checkpoint",
     ),
     Signature(
         "shared-memory", C.ENVIRONMENT,
@@ -72,28 +72,30 @@ SIGNATURES: tuple[Signature, ...] = (
     Signature(
         "bus-error", C.ENVIRONMENT,
         r"[Bb]us error|SIGBUS|[Ss]ignal 7\b|return code = -7\b|exitcode *: -7\b|exit code:? (?:135|-7)\b",
-        "a process ended with a bus error: memory that it had mapped could not be provided",
-        "most often the shared memory of the container is too small: a larger --shm-size or --ipc=host, or fewer "
-        "workers "
-        "of the data loader; a full disk under a mapped file and failing memory look so, too",
+        "a process ended with a bus error, because memory that it had mapped could not be provided",
+        "most often the shared memory of the container is too small: use a larger --shm-size or --ipc=host, or fewer "
+        "data loader workers; a full disk under a mapped file and failing memory have the same symptom",
     ),
     Signature(
         "disk-full", C.ENVIRONMENT,
         r"No space left on device|Disk quota exceeded|\[Errno (?:28|122)\]",
         "a disk is full, or a quota is used up",
-        "free space where checkpoints, caches or logs are written; inodes count, too",
+        "check the free space where checkpoints, caches or logs are written; inodes count, too",
     ),
     Signature(
         "file-not-written", C.ENVIRONMENT,
         r"file write failed.*PytorchStreamWriter|unexpected pos \d+ vs \d+|enforce fail at inline_container\.cc",
         "a file of torch could not be written or read",
-        "a full disk or a used up quota is the usual cause; then a file system that was lost while the file was open",
+        (
+            "a full disk or an exhausted quota is the usual cause; a file system that was lost while the file was "
+            "open is another"
+        ),
     ),
     Signature(
         "permission", C.ENVIRONMENT,
         r"PermissionError|Permission denied(?! \(publickey)|\[Errno 13\]|Read-only file system",
         "access to a file or a device is denied",
-        "look at the owner and the rights of the path that the message names",
+        "look at the owner and the permissions of the path that the message names",
     ),
     Signature(
         "too-many-files", C.ENVIRONMENT,
@@ -108,15 +110,14 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|The IP address and port have been bound|server socket has failed to listen"
         r"|listen on ip\[[^\]]{0,60}\] and specific port\[\d+\] fail",
         "the rendezvous port is in use",
-        "another MASTER_PORT, or end the job that still holds this one",
+        "use another MASTER_PORT, or end the job that still holds this one",
     ),
     Signature(
         "stale-lock", C.ENVIRONMENT,
         r"torch_extensions/\S* as PyTorch extensions root",
         "the log ends where an extension of PyTorch is built",
-        "a killed build leaves a lock that the others wait for: remove the `lock` file below "
-        "~/.cache/torch_extensions and "
-        "start again",
+        "a killed build leaves a lock that other processes wait for: remove the `lock` file below "
+        "~/.cache/torch_extensions and start again",
         weak=True,
     ),
     Signature(
@@ -127,7 +128,7 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|all CUDA-capable devices are busy|device < num_gpus INTERNAL ASSERT"
         r"|error code is 107001|local_rank.*device_count|NPU device is not available|EE1001.*device",
         "a process does not get the device that it requests",
-        "as many processes a node as devices are visible: --nproc-per-node, CUDA_VISIBLE_DEVICES, "
+        "start as many processes per node as there are visible devices: --nproc-per-node, CUDA_VISIBLE_DEVICES, "
         "ASCEND_RT_VISIBLE_DEVICES",
     ),
     Signature(
@@ -135,7 +136,7 @@ SIGNATURES: tuple[Signature, ...] = (
         r"no kernel image is available|PTX was compiled with an unsupported|unsupported gpu architecture"
         r"|is not compatible with the current PyTorch",
         "a library was built for other devices",
-        "build it for this device, or use an image in which it was",
+        "build it for this device, or use an image in which it was built for this device",
     ),
     Signature(
         "missing-library", C.ENVIRONMENT,
@@ -143,7 +144,7 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|undefined symbol|version `\w+_[\d.]+' not found|libatb\.so"
         r"|libascend\w*\.so.*not found|DLL load failed",
         "a library is missing, has the wrong version, or was built without a required part",
-        "set up the environment before the start (set_env.sh of CANN and nnal), and versions that were built "
+        "set up the environment before the start (set_env.sh of CANN and nnal), and use versions that were built "
         "together",
     ),
     Signature(
@@ -159,7 +160,7 @@ SIGNATURES: tuple[Signature, ...] = (
         "import-failed", C.ENVIRONMENT,
         r"Failed to import \S+ because of the following error|Error importing (?:module|plugin)",
         "a package cannot be imported",
-        "the lines below it name the incompatible package or library",
+        "the lines below the message name the incompatible package or library",
         weak=True,
     ),
     Signature(
@@ -203,7 +204,7 @@ SIGNATURES: tuple[Signature, ...] = (
         r"must have the same dtype|expected scalar type \w+ but found|expected \w+ and \w+ to have the same dtype"
         r"|not implemented for '(?:Half|BFloat16|Float8\w*|Double)'",
         "an operation does not support the precision of its tensors, or gets tensors of two precisions",
-        "the precision of the run against that of the weights it loads, and of parts that are frozen or added",
+        "compare the precision of the run with that of the weights it loads, and of parts that are frozen or added",
         weak=True,
     ),
     Signature(
@@ -217,9 +218,9 @@ SIGNATURES: tuple[Signature, ...] = (
     Signature(
         "main-gradient", C.CONFIG,
         r"has no attribute 'main_grad'|gradient accumulation fusion (?:is|requires|but)",
-        "a parameter has no buffer `main_grad` for its gradient",
-        "gradients that are accumulated in a fused kernel need it: --no-gradient-accumulation-fusion, or a wrapper of "
-        "data parallelism that makes the buffers",
+        "a parameter has no `main_grad` buffer for its gradient",
+        "gradient accumulation in a fused kernel needs the buffer: use --no-gradient-accumulation-fusion, or a "
+        "data-parallel wrapper that creates the buffers",
     ),
     Signature(
         "transformer-engine", C.CONFIG,
@@ -259,21 +260,21 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|Index file doesn't match"
         r"|document_indices\[-1\]|sequence_lengths\.shape\[0\]",
         "the indexed data set is missing, or its index is broken",
-        "--data-path takes the prefix of a .idx and a .bin file; write a merged or copied pair again",
+        "--data-path takes the prefix of a .idx and a .bin file; write the merged or copied pair again",
     ),
     Signature(
         "index-read", C.DATA,
         r"reading document index\.\.\.|self\.sizes\.shape|indexed_dataset\.sizes",
         "it died while the index of a data set was read",
-        "--data-path takes the prefix of a .idx and a .bin file; write a merged or copied pair again",
+        "--data-path takes the prefix of a .idx and a .bin file; write the merged or copied pair again",
         weak=True,
     ),
     Signature(
         "index-cache", C.DATA,
         r"(?:FileNotFoundError|No such file).*(?:_(?:doc|sample|shuffle)_idx|-(?:document|sample|shuffle)_index)\.npy",
         "the index of a data set, which one rank builds, is missing for another",
-        "the cache (--data-cache-path, otherwise next to the data) must be on a file system that all nodes share; on a "
-        "single node the rank that builds it may have died first: read its log",
+        "the cache (--data-cache-path, by default next to the data) must be on a file system that all nodes share; on "
+        "a single node, the rank that builds the cache may have died first, so read its log",
     ),
     Signature(
         "no-data", C.DATA,
@@ -282,14 +283,14 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|_document not exists|[Dd]ataset \S+ (?:not exists|does not exist)|dataset.*out of range"
         r"|stack expects each tensor to be equal size|expected sequence of length \d+ at dim"
         r"|last[- _]epoch number of samples|exceeds num_sequences_per_epoch",
-        "the data are missing, or have an unexpected format",
-        "--data-path takes the prefix of files that were preprocessed; remove a half-written index of a killed job",
+        "the data is missing, or has an unexpected format",
+        "--data-path takes the prefix of preprocessed files; remove the half-written index of a killed job",
     ),
     Signature(
         "no-file", C.ENVIRONMENT,
         r"FileNotFoundError|No such file or directory|\[Errno 2\]|NotADirectoryError|IsADirectoryError",
         "a file or folder that the run names does not exist",
-        "check the path in the message from the node of the job",
+        "check the path in the message on the job's node",
     ),
     Signature(
         "placeholders", C.DATA,
@@ -297,13 +298,13 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|(?:[Ii]mage|[Vv]ideo|[Aa]udio) features and \w+ tokens do not"
         r"|[Nn]umber of placeholder|multimodal tokens? .* (?:mismatch|placeholders)"
         r"|[Nn]umber of (?:image|video|audio)s? .{0,60}(?:not|n't) match",
-        "a sample has another number of places for images, video or sound than features of them",
-        "a sample that was cut at the maximum length loses places: a longer one, or smaller pictures",
+        "a sample has more or fewer placeholders for images, video or sound than features",
+        "a sample that was cut at the maximum length loses placeholders: use a longer maximum, or smaller pictures",
     ),
     Signature(
         "token-out-of-bounds", C.DATA,
         r"srcIndex < srcSelectDimSize|t < n_classes|out of range in self",
-        "an index is beyond its table: token ids against the vocabulary, or positions against their table",
+        "an index is outside its table: compare token ids with the vocabulary, and positions with the position table",
         "compare the tokenizer that made the data with that of the run, and the length of the samples with the "
         "positions of the model",
     ),
@@ -329,7 +330,10 @@ SIGNATURES: tuple[Signature, ...] = (
         "event-timeout", C.COMMUNICATION,
         r"(?:event|notify) wait timeout|\((?:EVENT|NOTIFY)_WAIT\)",
         "a device waited for an event that did not occur, usually on another rank",
-        "the cause is on the missing rank: read its log; long work between steps needs a larger HCCL_EXEC_TIMEOUT",
+        (
+            "the cause is on the missing rank: read its log; if the work between steps is long, set a larger "
+            "HCCL_EXEC_TIMEOUT"
+        ),
     ),
     Signature(
         "driver", C.ENVIRONMENT,
@@ -360,7 +364,7 @@ SIGNATURES: tuple[Signature, ...] = (
         "inner-error", C.UNKNOWN,
         r"\bEE9999\b",
         "CANN reports an internal error",
-        "read the lines below it and in the log of the device (plog)",
+        "read the lines below the message, and the device log (plog)",
         weak=True,
     ),
     *OF_COMMUNICATION,
@@ -370,7 +374,7 @@ SIGNATURES: tuple[Signature, ...] = (
         r"DUE TO TIME LIMIT|exceeded the time limit|PREEMPTED|DUE TO PREEMPTION|DUE TO NODE FAILURE|NODE_FAIL"
         r"|scancel|DUE TO JOB REQUEUE",
         "the scheduler ended the job",
-        "its time limit, a preemption or a failed node: not the config",
+        "the job's time limit, a preemption or a failed node is the cause, not the config",
     ),
     Signature(
         "crash", C.ENVIRONMENT,

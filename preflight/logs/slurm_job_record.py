@@ -44,7 +44,9 @@ def logs_of_job(id: str) -> OfJob:
     logs = tuple(path for path in dict.fromkeys(_named(path, id) for path in paths) if os.path.isfile(path))
     said = tuple(words for state, words in STATES.items() if state in states)
     if not logs and not said:
-        raise InputError(f"--job {id}: its logs are not on this machine, and its state shows no cause; name the logs")
+        raise InputError(
+            f"--job {id}: its logs are not on this machine, and its state shows no cause; pass the paths of the logs"
+        )
     return OfJob(logs, said)
 
 

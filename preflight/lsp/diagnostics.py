@@ -68,7 +68,7 @@ def diagnostic(finding: Finding, buffer: Buffer) -> types.Diagnostic:
     own = finding.path == buffer.source.name
     where = "" if own else f"{finding.path}:{finding.line}: "
     related = [
-        types.DiagnosticRelatedInformation(types.Location(uri, range_of(one.span)), local(one.label or "takes part"))
+        types.DiagnosticRelatedInformation(types.Location(uri, range_of(one.span)), local(one.label or "involved"))
         for one in finding.related
         if (uri := uri_of(one.span.source))
     ]

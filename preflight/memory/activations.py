@@ -24,7 +24,7 @@ def kept_of_streams(s: Shape) -> dict[str, float]:
     n, one = s.streams.number, s.split_tokens * s.hidden
     maps = 12 * s.split_tokens * (n**2 + 2 * n)
     parts = {INPUTS: CONNECTIONS * (s.streams.most * n * one + maps), OUTPUTS: CONNECTIONS * 2 * one}
-    return parts | ({"dropout masks of the streams": CONNECTIONS * (n - 1) * one} if s.hidden_dropout else {})
+    return parts | ({"stream dropout masks": CONNECTIONS * (n - 1) * one} if s.hidden_dropout else {})
 
 
 def least(s: Shape, name: str) -> float:

@@ -102,6 +102,6 @@ def _spread(s: Shape) -> Iterator[Change]:
     if fits and 2 * s.tensor <= 8:
         both = {"tensor": 2 * s.tensor, "expert_tensor": 2 * s.expert_tensor, "sequence_parallel": True}
         both["data"] = s.data // 2
-        words = f"tensor parallel {2 * s.tensor} instead of {s.tensor}"
+        words = f"a tensor-parallel size of {2 * s.tensor} instead of {s.tensor}"
         less = {"shards": max(1, s.shards // 2), "count": 2 * s.count}
         yield words, {**both, **less}, {**both, "micro_batches": 2 * s.count}

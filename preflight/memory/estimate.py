@@ -105,7 +105,7 @@ def inference_terms(s: Shape, rank: int, tokens: float) -> list[Term]:
 
 GIB = 2**30
 _NO_GAP = Gap()
-NOT_MODELLED = "what is not modelled"
+NOT_MODELLED = "what is not modeled"
 
 
 def estimate(plan: Plan, cluster: Cluster) -> MemoryEstimate:
@@ -224,8 +224,8 @@ def counted(plan: Plan, cluster: Cluster) -> tuple[Shape, Gap] | None:
 
 def _features(plan: Plan) -> tuple[str, ...]:
     return (
-        *(f"memory has no formula for {feature}" for feature in plan.unmodelled),
-        *(f"the run may have {feature}, and memory has no formula for it" for feature in plan.doubted),
+        *(f"preflight has no memory formula for {feature}" for feature in plan.unmodelled),
+        *(f"the run may have {feature}, for which preflight has no memory formula" for feature in plan.doubted),
     )
 
 

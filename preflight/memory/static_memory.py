@@ -157,7 +157,7 @@ def terms(s: Shape, rank: int, n: Parameters) -> list[Term]:
         Term("attention bias, made once", bias, bias, "2 (a / t) s² each, by sample", "steady"),
         Term("gathered inputs", grid_buffer(s), grid_buffer(s), "2 T f / x", "steady"),
         Term(
-            "placeholders of weight gradients",
+            "weight gradient placeholders",
             0.0,
             placeholders(s, rank),
             "2 x linear weights, one of each shape",

@@ -33,7 +33,7 @@ def _run(run: Run, look: Look) -> Iterator[str]:
     if measured.allocated is not None and run.allocated is not None:
         off = run.allocated / measured.allocated - 1
         peak, estimate = measured.allocated / GIB, run.allocated / GIB
-        told = local(f"{peak:.1f} GiB allocated at the peak, {estimate:.1f} GiB estimated ({off:+.0%})")
+        told = local(f"{peak:.1f} GiB peak allocation measured, {estimate:.1f} GiB estimated ({off:+.0%})")
         yield f"  {padded(local('memory'), LABEL)}{told}"
 
 

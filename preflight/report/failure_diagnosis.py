@@ -79,7 +79,7 @@ def _cause(found: Diagnosis, rules: tuple[str, ...], look: Look) -> Iterator[str
 
 def _run(found: Diagnosis, run: Behind, look: Look) -> Iterator[str]:
     if run.job is None:
-        yield local("the config contains no run that preflight recognises")
+        yield local("the config contains no run that preflight recognizes")
         return
     for finding in run.told:
         yield ""
@@ -87,7 +87,9 @@ def _run(found: Diagnosis, run: Behind, look: Look) -> Iterator[str]:
     yield from _memory(run)
     if run.told:
         yield local(
-            "`preflight check` reports this before the job runs." if run.foreseen else "`preflight check` warns of it."
+            "`preflight check` reports this before the job runs."
+            if run.foreseen
+            else ("`preflight check` warns of this.")
         )
     if run.errors:
         other = "`preflight check` does not name this failure, but finds in the config:"

@@ -36,18 +36,18 @@ def fit(releases: tuple[str, ...]) -> str:
     if not releases:
         return ""
     if len(releases) == 1:
-        return Message("of the described releases only {release} fits", release=releases[0])
+        return Message("only {release} of the releases that preflight knows fits", release=releases[0])
     if len(releases) <= FEW:
-        return Message("of the described releases {releases:and} fit", releases=releases)
-    template = "{number} described releases from {oldest} to {newest} fit"
+        return Message("{releases:and} of the releases that preflight knows fit", releases=releases)
+    template = "{number} known releases from {oldest} to {newest} fit"
     return Message(template, number=len(releases), oldest=releases[0], newest=releases[-1])
 
 
 def _fit_within(releases: tuple[str, ...], file: str) -> str:
     """The same, if a file installs one of them."""
     if len(releases) <= FEW:
-        return Message("of the described releases {releases:and} fit {file}", releases=releases, file=file)
-    template = "{number} described releases from {oldest} to {newest} fit {file}"
+        return Message("{releases:and} of the releases that preflight knows fit {file}", releases=releases, file=file)
+    template = "{number} known releases from {oldest} to {newest} fit {file}"
     return Message(template, number=len(releases), oldest=releases[0], newest=releases[-1], file=file)
 
 
@@ -59,7 +59,7 @@ def _unlike(job: Job) -> str:
     before = next((p.before for p in job.arguments.problems if p.before and p.span.text.startswith(option)), "")
     if before:
         return Message("{option} is an option of {before}", option=option, before=before)
-    return Message("no described release has {option}", option=option)
+    return Message("no known release has {option}", option=option)
 
 
 def fits(job: Job) -> str:
@@ -77,7 +77,7 @@ def read_as(job: Job) -> str:
     if certainty.lying:
         return plain(in_brackets(local(job.named), local(certainty.evidence)))
     if certainty.named:
-        template = "{named}, which is not described, read as {target}"
+        template = "{named}, which is not a known release, is read as {target}"
         message = Message(template, named=certainty.named, target=str(job.target))
         why = certainty.evidence or certainty.older
         return plain(in_brackets(local(message), local(why)) if why else local(message))
@@ -112,13 +112,13 @@ def unknown_release(job: Job) -> Message:
 def _not_described(job: Job, asked: Target) -> Message:
     """The release that an undescribed one is read as, and the described releases around it."""
     older, newer = described_around(asked)
-    template = "{target}, because {version} is not described; read between {older} and {newer}"
+    template = "{target}, because {version} is not a known release; read between {older} and {newer}"
     if not newer:
-        template = "{target}, because {version} is not described; the newest described release is {older}"
+        template = "{target}, because {version} is not a known release; the newest known release is {older}"
     if not older:
-        template = "{target}, because {version} is not described; the oldest described release is {newer}"
+        template = "{target}, because {version} is not a known release; the oldest known release is {newer}"
     if not older and not newer:
-        template = "{target}, because {version} is not described"
+        template = "{target}, because {version} is not a known release"
     return Message(template, target=str(job.target), version=asked.version, older=older, newer=newer)
 
 

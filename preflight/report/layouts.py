@@ -70,8 +70,8 @@ def scale_dict(point: Point) -> dict[str, Any]:
 GIB = 2**30
 COLUMNS = ("tensor", "pipeline", "virtual", "context", "expert", "expert_tensor", "data", "micro", "recompute")
 NO_DEVICE = (
-    "no device is named (--device): times assume 312 TFLOP/s per device, and memory is compared only with a "
-    "limit in the config"
+    "no device is named (--device), so times assume 312 TFLOP/s per device, and memory is compared only with a limit "
+    "in the config"
 )
 ALL_REFUSED = "a rule rejects every layout: run `preflight check` first"
 MANYFOLD = 10

@@ -39,7 +39,9 @@ def _body(found: Migration, style: Look) -> Iterator[str]:
 
 
 def _change(change: Changed) -> Message:
-    return Message("{option}: {before} becomes {after}", option=change.option, before=change.before, after=change.after)
+    return Message(
+        ("{option}: {before} is replaced by {after}"), option=change.option, before=change.before, after=change.after
+    )
 
 
 def _finding(finding: Finding, style: Look) -> Iterator[str]:

@@ -99,7 +99,7 @@ def _result(report: Report, finding: Finding, print_: str, rules: dict[str, int]
         locations=[{"physicalLocation": _place(finding.span)}],
         partialFingerprints={"preflight/v1": print_},
         relatedLocations=[
-            {"id": i, "message": _text(r.label or "takes part"), "physicalLocation": _place(r.span)}
+            {"id": i, "message": _text(r.label or "involved"), "physicalLocation": _place(r.span)}
             for i, r in enumerate(finding.related, 1)
         ],
         ruleId=finding.rule,

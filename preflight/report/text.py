@@ -140,7 +140,7 @@ def summary(told: Told, look: Look) -> Iterator[str]:
             yield local(f"Suppressed: {counted(told.suppressed, 'finding')}.")
         if told.skipped:
             skipped = counted(len(told.skipped), "file")
-            yield local(f"Skipped: {skipped} not recognised as training configs.")
+            yield local(f"Skipped: {skipped} not recognized as training configs.")
 
 
 def _outcome(found: str, known: int) -> str:
@@ -175,7 +175,7 @@ def _details(report: Report) -> Iterator[str]:
             yield from seen(job.site)
         for switch in job.arguments.switches:
             yield plain(
-                f"  {local(f'{switch.name}: {switch.before} becomes {switch.after}')} ({local(switch.cause)}; "
+                f"  {local(f'{switch.name}: {switch.before} is replaced by {switch.after}')} ({local(switch.cause)}; "
                 f"{switched_at(switch, job.versions)})"
             )
 

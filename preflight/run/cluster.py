@@ -111,7 +111,7 @@ class Cluster:
     """Every source that states the number of devices, for the rule that compares them."""
 
     asked: Value = field(
-        default_factory=lambda: unknown(Reason("the run does not give its number of devices", Needed.WORLD_SIZE))
+        default_factory=lambda: unknown(Reason("the run does not give its device count", Needed.WORLD_SIZE))
     )
     """The devices that a front end requests in separate keys, if the caller states the count."""
 

@@ -44,7 +44,7 @@ class Index:
         if head[:9] != HEADER:
             raise Broken("header", f"it starts with {head[:9]!r}")
         if len(head) < BEGIN:
-            raise Broken("cut-off", f"it has {self.size:,} bytes, but its header alone has {BEGIN}")
+            raise Broken("cut-off", f"it has {self.size:,} bytes, but its header alone needs {BEGIN}")
         self.version, code, self.count, self.entries = struct.unpack("<QBQQ", head[9:])
         if self.version != 1:
             raise Broken("version", f"its version is {self.version}, not 1")
@@ -56,7 +56,7 @@ class Index:
             raise Broken("cut-off", f"it has {self.size:,} bytes, but its {self.count:,} sequences need {needed:,}")
         last = self._number("<q", BEGIN + 12 * self.count + 8 * (self.entries - 1)) if self.entries else -1
         if last != self.count:
-            raise Broken("documents", f"its documents end with sequence {last:,}, but it has {self.count:,}")
+            raise Broken("documents", f"its documents end at sequence {last:,}, but it has {self.count:,} sequences")
         self.needed = self._end()
 
     def _number(self, form: str, at: int) -> int:

@@ -42,13 +42,13 @@ def read_save_folder(eyes: Eyes, name: str, argument: str, folders: Sequence[str
         paths = candidates(name, folders)
         path = next((path for path in paths if eyes.status(path) is not None), paths[0] if os.path.isabs(name) else "")
         if not path:
-            raise Unread(f"{name} is not here, and the folder in which the job starts is unknown")
+            raise Unread(f"{name} does not exist here, and the folder in which the job starts is unknown")
         while not eyes.is_folder(path):
             if eyes.status(path) is not None:
                 return found._replace(path=path, fault="no-folder")
             path = os.path.dirname(path)
         if len([part for part in path.split("/") if part]) < DEEP:
-            raise Unread(f"{name} is not here, nor are the folders above it: this may not be where the job runs")
+            raise Unread(f"neither {name} nor the folders above it exist here, so this may not be where the job runs")
         found = found._replace(path=path)
         if not os.access(path, os.W_OK | os.X_OK):
             return found._replace(fault="no-right")

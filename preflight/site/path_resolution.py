@@ -45,10 +45,10 @@ def _missing(eyes: Eyes, name: str, folders: Sequence[str]) -> str:
         while above != "/" and not eyes.is_folder(above):
             above = os.path.dirname(above)
         if len([part for part in above.split("/") if part]) < DEEP:
-            raise Unread(f"{name} is not here, nor are the folders above it: this may not be where the job runs")
+            raise Unread(f"neither {name} nor the folders above it exist here, so this may not be where the job runs")
         return name
     if os.path.dirname(os.path.normpath(name)).strip("./"):
         known = [path for path in candidates(name, folders) if eyes.is_folder(os.path.dirname(path))]
         if len(known) == 1:
             return known[0]
-    raise Unread(f"{name} is not here, and the folder in which the job starts is unknown")
+    raise Unread(f"{name} does not exist here, and the folder in which the job starts is unknown")

@@ -151,7 +151,7 @@ def _after_lines(data: bytes, at: int, code: int, lines: int, puts: int) -> tupl
 def loaded(data: bytes) -> Any:
     """The contents of a pickle, inert. Raises Unread if it is not a pickle."""
     if len(data) > LARGEST:
-        raise Unread(f"a pickle of {len(data):,} bytes; more than {LARGEST:,} are not read")
+        raise Unread(f"a pickle has {len(data):,} bytes; more than {LARGEST:,} are not read")
     look_through(data)
     try:
         return _Inert(data).load()

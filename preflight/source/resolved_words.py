@@ -41,7 +41,7 @@ def needed(because: str) -> Needed | None:
     return because.needs if isinstance(because, Reason) else None
 
 
-NO_WORLD_SIZE = Reason("the number of devices is not given", Needed.WORLD_SIZE)
+NO_WORLD_SIZE = Reason("the device count is not given", Needed.WORLD_SIZE)
 
 
 class Unknown:

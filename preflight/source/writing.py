@@ -151,7 +151,7 @@ def _judged(file: str) -> os.stat_result | None:
         raise InputError("is in the .git folder of a repository; nothing was written", file)
     if elsewhere := _led_out(os.path.dirname(os.path.abspath(file))):
         raise InputError(
-            f"a link in the checkout leads out of it, to {elsewhere}; nothing was written (name the folder itself)",
+            f"a link in the checkout leads out of it, to {elsewhere}, so nothing was written (name the folder itself)",
             file,
         )
     try:

@@ -139,7 +139,7 @@ def completed(plan: Plan) -> tuple[Plan, tuple[str, ...]]:
     assumed: list[str] = []
     if known(plan.model.vocab) is None:
         plan = replace(plan, model=replace(plan.model, vocab=derived(USUAL_VOCABULARY, "assumed")))
-        assumed.append(f"a vocabulary of {USUAL_VOCABULARY}: its size is unknown")
+        assumed.append(f"a vocabulary of {USUAL_VOCABULARY}, because its size is unknown")
     sizes = known(plan.model.layers, plan.layout.pipeline)
     if known(plan.layout.stages) is None and sizes is not None and sizes[0] >= sizes[1] >= 1:
         layers, pipeline = sizes
@@ -194,9 +194,9 @@ def estimate(plan: Plan, cluster: Cluster) -> StepTimeEstimate:
         return StepTimeEstimate(unknown=("this run does not train",))
     counted = _counted(plan)
     if beyond := [feature for feature in plan.unmodelled if feature not in SAME_TIME | counted.keys()]:
-        return StepTimeEstimate(unknown=tuple(f"not modelled: {feature}" for feature in beyond))
+        return StepTimeEstimate(unknown=tuple(f"not modeled: {feature}" for feature in beyond))
     if feature := not_timed(plan):
-        return StepTimeEstimate(unknown=(f"not modelled: {feature}",))
+        return StepTimeEstimate(unknown=(f"not modeled: {feature}",))
     full, assumed = completed(plan)
     try:
         s = shape(full, cluster.device.architecture)
@@ -205,7 +205,7 @@ def estimate(plan: Plan, cluster: Cluster) -> StepTimeEstimate:
     try:
         found = timed(s, traits(full, s), machine_of_era(s, plan, cluster))
     except (ArithmeticError, ValueError, TypeError, IndexError):
-        return StepTimeEstimate(unknown=("a size of the run is not usable",))
+        return StepTimeEstimate(unknown=("a size of the run is invalid",))
     doubted = tuple(f"left out: {feature} may be on" for feature in plan.doubted if feature not in SAME_TIME)
     return _told(found, (*assumed, *counted.values(), *doubted), untimed(plan), cluster.software is not None)
 

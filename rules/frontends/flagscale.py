@@ -21,8 +21,8 @@ FLAGSCALE.add(
         "mesh-numbers",
         all_of(MESHES, a.mesh_left_over > 0),
         message=(
-            "hetero_process_meshes has {numbers} numbers, and each mesh has five: "
-            "tensor, context, expert, data, pipeline"
+            "hetero_process_meshes has {numbers} numbers, but each mesh has five: tensor, context, expert, data and "
+            "pipeline"
         ),
         upstream=f"{TRAIN}:88",
         shows={"numbers": a.hetero_process_meshes.length},
@@ -40,8 +40,8 @@ FLAGSCALE.add(
         "mesh-micro-batch",
         all_of(MESHES, a.mesh_batch_left.is_set),
         message=(
-            "data parallel {mesh_data} of the first mesh x micro-batch {mesh_micro} is not a multiple of "
-            "{mesh_batch_left}, the data parallel size of another"
+            "the data-parallel size {mesh_data} of the first mesh x micro-batch {mesh_micro} is not a multiple of "
+            "{mesh_batch_left}, the data-parallel size of another mesh"
         ),
         upstream=f"{TRAIN}:105",
         at=(a.hetero_process_meshes, a.micro_batch_size),
@@ -77,7 +77,7 @@ FLAGSCALE.add(
     refuse(
         "mesh-embedding-stage",
         all_of(MESHES, a.standalone_embedding_stage),
-        message="standalone_embedding_stage does not work together with hetero_process_meshes",
+        message="standalone_embedding_stage does not work with hetero_process_meshes",
         upstream=f"{TRAIN}:124",
         at=(a.standalone_embedding_stage, a.hetero_process_meshes),
         fixes=(drop(a.standalone_embedding_stage),),
@@ -96,7 +96,7 @@ FLAGSCALE.add(
         "mesh-shared-embedding",
         all_of(SHARED, a.use_distributed_optimizer, ~MULTIPLE),
         message=(
-            "the first and the last mesh share the embedding, and neither of their data parallel sizes, {mesh_data} "
+            "the first and the last mesh share the embedding, and neither of their data-parallel sizes, {mesh_data} "
             "and {mesh_data_last}, is a multiple of the other"
         ),
         upstream=f"{TRAIN}:142",
@@ -112,8 +112,8 @@ FLAGSCALE.add(
             ~a.use_partial_reduce_for_shared_embedding,
         ),
         message=(
-            "the first and the last mesh share the embedding with data parallel {mesh_data} and {mesh_data_last}: that "
-            "needs use_partial_reduce_for_shared_embedding"
+            "the first and the last mesh share the embedding with data-parallel sizes of {mesh_data} and "
+            "{mesh_data_last}, which needs use_partial_reduce_for_shared_embedding"
         ),
         upstream=f"{TRAIN}:149",
         at=(a.hetero_process_meshes,),

@@ -75,7 +75,8 @@ MCORE_ADAPTER.add(
         a.samples_per_update,
         a.rl_samples_per_rank,
         message=(
-            "each data-parallel rank trains on {rl_samples_per_rank} samples of a rollout, which are not a multiple of per_device_train_batch_size x gradient_accumulation_steps = {samples_per_update}"
+            "each data-parallel rank trains on {rl_samples_per_rank} samples of a rollout, which is not a "
+            "multiple of per_device_train_batch_size x gradient_accumulation_steps = {samples_per_update}"
         ),
         why=LATE,
         upstream="roll/distributed/scheduler/protocol.py:807",
@@ -141,7 +142,10 @@ MCORE_ADAPTER.add(
     refuse(
         "one-generation-a-prompt",
         all_of(ACTOR, a.num_return_sequences == 1, a.roll_adv_estimator == "grpo"),
-        message="grpo compares the responses to a prompt, but num_return_sequences_in_group is 1: there is nothing to compare",
+        message=(
+            "grpo compares the responses to a prompt, but num_return_sequences_in_group is 1, so there is nothing to "
+            "compare"
+        ),
         why="every advantage is 0, so the model learns nothing",
         upstream="roll/utils/functionals.py:655",
         severity=Severity.WARNING,

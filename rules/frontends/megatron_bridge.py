@@ -41,7 +41,8 @@ BRIDGE.add(
         "length-replaced",
         all_of(a.sequence_length.is_set, a.sequence_length != a.dataset_seq_length),
         message=(
-            "dataset.sequence_length {sequence_length} has no effect: dataset.seq_length {dataset_seq_length} is used"
+            "dataset.sequence_length {sequence_length} has no effect, because dataset.seq_length "
+            "{dataset_seq_length} is used"
         ),
         why="the run uses a different sequence length than intended",
         upstream=f"{CONFIG}:303",
@@ -111,7 +112,9 @@ BRIDGE.add(
         "length-over-context",
         2 * a.context_parallel_size,
         a.seq_length,
-        message="a sequence of {seq_length} tokens is not divisible by 2 x {context_parallel_size} context ranks",
+        message=(
+            "a sequence of {seq_length} tokens is not divisible by 2 x {context_parallel_size} context-parallel ranks"
+        ),
         upstream=f"{CONFIG}:1431",
         when=a.context_parallel_size > 1,
         at=(a.seq_length, a.context_parallel_size),

@@ -72,7 +72,7 @@ FSDP2.add(
     refuse(
         "streamed-samples",
         all_of(a.fsdp2_data_streaming, a.fsdp2_data_max_samples.is_set),
-        message="streaming is on, but max_samples is {fsdp2_data_max_samples}: a stream cannot have a limit",
+        message="streaming is on, but max_samples is {fsdp2_data_max_samples}, and a stream cannot have a limit",
         upstream=f"{ARGUMENTS}:332",
         at=(a.fsdp2_data_max_samples, a.fsdp2_data_streaming),
     ),

@@ -58,8 +58,8 @@ MINDSPEED_RL.add(
             a.context_parallel_algo != "megatron_cp_algo",
         ),
         message=(
-            "context parallel {context_parallel_size} is for ulysses_cp_algo and megatron_cp_algo only, "
-            "not {context_parallel_algo}"
+            "a context-parallel size of {context_parallel_size} is for ulysses_cp_algo and megatron_cp_algo only, not "
+            "{context_parallel_algo}"
         ),
         upstream=f"{VALIDATE}:55",
         versions=">=2.2",
@@ -151,7 +151,7 @@ MINDSPEED_RL.add(
     refuse(
         "verifiers-without-weights",
         a.verifiers != a.verifier_weights,
-        message="verifier_function has {verifiers} entries, verifier_weight {verifier_weights}",
+        message="verifier_function has {verifiers} entries, but verifier_weight has {verifier_weights}",
         upstream=f"{VALIDATE}:384",
         at=(a.verifier_weights, a.verifiers),
     ),

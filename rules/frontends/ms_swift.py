@@ -105,14 +105,14 @@ MS_SWIFT.add(
         "groups-without-padding",
         a.group_by_length,
         a.padding_free,
-        message="--group_by_length cannot be combined with padding_free, which is on unless it is false",
+        message="--group_by_length cannot be combined with padding_free, which is on by default",
         upstream=f"{ARGUMENTS}:804",
         fixes=(drop(a.group_by_length),),
     ),
     refuse(
         "stage-layers-without-pipeline",
         all_of(a.pipeline_model_parallel_size == 1, any_of(FIRST.is_set, LAST.is_set)),
-        message="layers of the first or the last stage are given, but there is only one stage",
+        message="the number of layers of the first or the last stage is given, but there is only one stage",
         upstream=f"{ARGUMENTS}:835",
         at=(FIRST, LAST),
         after=("megatron/uneven-pipeline",),
@@ -185,7 +185,7 @@ MS_SWIFT.add(
             a.teacher_model_server.is_none,
             a.scale_rewards != "gdpo",
         ),
-        message="grpo compares the generations of a prompt, but --num_generations is 1: there is nothing to compare",
+        message="grpo compares the generations of a prompt, but --num_generations is 1, so there is nothing to compare",
         why="every advantage is 0, so the model learns nothing",
         upstream="swift/rl_core/advantage.py:60",
         severity=Severity.WARNING,
@@ -215,7 +215,8 @@ MS_SWIFT.add(
         "prediction-stage-without-layers",
         all_of(a.bare_prediction_stage > 0, a.bridge_backend == "mcore-bridge"),
         message=(
-            "stage {bare_prediction_stage} of the layout {pipeline_model_parallel_layout} has an m without a t; ms-swift takes the layers for multi-token prediction from the decoder layers of the same stage, which has none"
+            "stage {bare_prediction_stage} of the layout {pipeline_model_parallel_layout} has an m without a t, "
+            "but ms-swift takes the multi-token prediction layers from the decoder layers of the same stage"
         ),
         why="building the network fails with an index out of range",
         upstream="megatron/core/models/gpt/gpt_layer_specs.py:761",
@@ -237,7 +238,7 @@ MS_SWIFT.add(
     refuse(
         "no-train-length",
         all_of(a.train_iters.is_none, a.num_train_epochs.is_none, ~a.use_ray),
-        message="neither --num_train_epochs nor --train_iters is given: the length of the training is missing",
+        message="neither --num_train_epochs nor --train_iters is given, so the length of the training is unknown",
         why=LATE,
         upstream="swift/megatron/utils/megatron_lm_utils.py:583",
         always=True,
@@ -270,7 +271,7 @@ MS_SWIFT.add(
     refuse(
         "warm-up-whole-run",
         all_of(a.lr_warmup_fraction.is_set, a.lr_warmup_fraction >= 1),
-        message="--lr_warmup_fraction {lr_warmup_fraction} is a share of the run and must be below 1",
+        message="--lr_warmup_fraction {lr_warmup_fraction} is a fraction of the run and must be below 1",
         why=LATE,
         upstream=f"{SCHEDULER}:160",
         at=(a.lr_warmup_fraction,),
@@ -284,7 +285,7 @@ MS_SWIFT.add(
             ~a.mcore_adapter.given,
             any_of(a.lora_rank.given, a.lora_alpha.given, a.target_modules.given, a.lora_dropout.given),
         ),
-        message="without --tuner_type lora all weights are trained, and the options of LoRA have no effect",
+        message="without --tuner_type lora, all weights are trained, and the LoRA options have no effect",
         why="a full run needs many times the memory, and its learning rate is usually a tenth of that of LoRA",
         upstream=f"{ARGUMENTS}:449",
         severity=Severity.WARNING,
@@ -293,7 +294,7 @@ MS_SWIFT.add(
     refuse(
         "adapters-scaled-by-zero",
         all_of(a.tuner_type != "full", a.lora_alpha == 0),
-        message="--lora_alpha 0 scales the output of the adapters by 0: the model does not change",
+        message="--lora_alpha 0 multiplies the output of the adapters by 0, so the model does not change",
         upstream="https://github.com/huggingface/peft/blob/v0.7.1/src/peft/tuners/lora/layer.py#scaling",
         severity=Severity.WARNING,
         at=(a.lora_alpha,),
@@ -355,7 +356,7 @@ MS_SWIFT.add(
     refuse(
         "groups-of-real-loss",
         all_of(GRPO, a.loss_type == "real", a.micro_batch_size % a.num_generations != 0),
-        message="--loss_type real needs a micro-batch, {micro_batch_size}, of whole groups of {num_generations}",
+        message="--loss_type real needs a micro-batch of whole groups of {num_generations}, not of {micro_batch_size}",
         upstream=f"{ARGUMENTS}:404",
         at=(a.micro_batch_size, a.num_generations, a.loss_type),
         fixes=(put(a.micro_batch_size, a.num_generations),),
@@ -363,7 +364,7 @@ MS_SWIFT.add(
     refuse(
         "two-teachers",
         all_of(a.rlhf_type.is_in("gkd", "grpo"), a.teacher_model.is_set, a.teacher_model_server.is_set),
-        message="--teacher_model and --teacher_model_server are both given",
+        message="--teacher_model and --teacher_model_server are both given; give only one of them",
         upstream=f"{ARGUMENTS}:352",
         at=(a.teacher_model_server, a.teacher_model),
     ),

@@ -74,7 +74,7 @@ NEMO_RL.add(
     refuse(
         "context-without-packing",
         all_of(a.context_parallel_size > 1, ~a.sequence_packing_enabled),
-        message="context parallel {context_parallel_size} needs sequence_packing, which is not enabled",
+        message="a context-parallel size of {context_parallel_size} needs sequence_packing, which is not enabled",
         upstream=f"{SETUP}:634",
         fixes=(put(a.sequence_packing_enabled, True),),
     ),
@@ -118,7 +118,7 @@ NEMO_RL.add(
     refuse(
         "context-with-fused-loss",
         all_of(a.context_parallel_size > 1, a.use_linear_ce_fusion_loss),
-        message="context parallel {context_parallel_size} does not work with use_linear_ce_fusion_loss",
+        message="a context-parallel size of {context_parallel_size} does not work with use_linear_ce_fusion_loss",
         upstream=f"{SETUP}:637",
         at=(a.use_linear_ce_fusion_loss, a.context_parallel_size),
         fixes=(put(a.use_linear_ce_fusion_loss, False, safety=Safety.SAFE),),
@@ -126,7 +126,10 @@ NEMO_RL.add(
     refuse(
         "part-of-optimizer-offloaded",
         all_of(a.optimizer_cpu_offload, a.optimizer_offload_fraction != 1),
-        message="optimizer_cpu_offload with optimizer_offload_fraction {optimizer_offload_fraction}: only 1.0 is supported",
+        message=(
+            "optimizer_cpu_offload with optimizer_offload_fraction {optimizer_offload_fraction} is not supported; "
+            "only 1.0 is"
+        ),
         upstream=f"{SETUP}:890",
         at=(a.optimizer_offload_fraction, a.optimizer_cpu_offload),
         fixes=(put(a.optimizer_offload_fraction, 1.0, safety=Safety.SAFE),),
@@ -155,7 +158,7 @@ NEMO_RL.add(
     refuse(
         "custom-fsdp-unread",
         a.use_custom_fsdp,
-        message="use_custom_fsdp is true, but NeMo RL never reads it: weights are not sharded",
+        message="use_custom_fsdp is true, but NeMo RL never reads it, so weights are not sharded",
         why="the run needs enough memory for unsharded weights",
         upstream="nemo_rl/models/policy/__init__.py:282",
         severity=Severity.WARNING,
@@ -185,8 +188,9 @@ NEMO_RL.add(
         "generation-takes-part-of-nodes",
         all_of(APART, a.num_nodes > 1, a.generation_gpus_per_node != a.gpus_per_node),
         message=(
-            "on {num_nodes} nodes whole nodes must be reserved for generation: generation.colocated.resources.gpus_per_node "
-            "is {generation_gpus_per_node}, cluster.gpus_per_node {gpus_per_node}"
+            "on {num_nodes} nodes, whole nodes must be reserved for generation, but "
+            "generation.colocated.resources.gpus_per_node is {generation_gpus_per_node} and cluster.gpus_per_node is "
+            "{gpus_per_node}"
         ),
         upstream=f"{GRPO}:653",
         at=(a.generation_gpus_per_node, a.gpus_per_node),

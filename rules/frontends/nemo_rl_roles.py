@@ -43,7 +43,7 @@ NEMO_RL.add(
         a.vllm_tensor_parallel_size,
         a.vllm_expert_parallel_size,
         message=(
-            "vLLM's expert parallel {vllm_expert_parallel_size} is not a multiple of its tensor parallel "
+            "vLLM's expert-parallel size {vllm_expert_parallel_size} is not a multiple of its tensor-parallel size "
             "{vllm_tensor_parallel_size}"
         ),
         upstream=f"{VLLM}:124",
@@ -121,7 +121,7 @@ NEMO_RL.add(
     refuse(
         "save-period-zero",
         all_of(a.checkpointing_enabled, a.save_period == 0),
-        message="checkpointing.save_period is 0: the step number is divided by it",
+        message="checkpointing.save_period is 0, but the step number is divided by it",
         why="the first step fails with ZeroDivisionError, unless it is also the last step",
         upstream="nemo_rl/algorithms/grpo.py:2875",
         at=(a.save_period,),
@@ -129,7 +129,10 @@ NEMO_RL.add(
     refuse(
         "one-generation-a-prompt",
         all_of(a.num_generations_per_prompt == 1, a.nemo_adv_estimator.is_in("grpo", "gdpo")),
-        message="{nemo_adv_estimator} compares the generations of a prompt, but there is only 1: there is nothing to compare",
+        message=(
+            "{nemo_adv_estimator} compares the generations of a prompt, but there is only 1, so there is nothing to "
+            "compare"
+        ),
         why="every advantage is 0, so the model learns nothing",
         upstream="nemo_rl/algorithms/advantage_estimator.py:54",
         severity=Severity.WARNING,

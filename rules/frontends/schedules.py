@@ -46,7 +46,7 @@ def of_schedule(warmup: Expression, trains: Expression) -> tuple[Constraint, ...
         refuse(
             "decay-without-length",
             all_of(trains, a.lr_decay_style == "WSD", a.lr_wsd_decay_iters.is_none),
-            message="the decay style WSD needs the steps of its decay, which are not given",
+            message="the decay style WSD needs the number of decay steps, which is not given",
             upstream=f"{CORE}:164",
             at=(a.lr_decay_style,),
         ),

@@ -67,7 +67,7 @@ SKYRL.add(
     refuse(
         "context-with-padding",
         all_of(a.context_parallel_size > 1, ~a.skyrl_trainer_remove_microbatch_padding),
-        message="context parallel {context_parallel_size} needs remove_microbatch_padding, which is off",
+        message="a context-parallel size of {context_parallel_size} needs remove_microbatch_padding, which is off",
         upstream=f"{UTILS}:212",
         at=(a.skyrl_trainer_remove_microbatch_padding, a.context_parallel_size),
         fixes=(put(a.skyrl_trainer_remove_microbatch_padding, True),),
@@ -75,7 +75,7 @@ SKYRL.add(
     refuse(
         "one-sample-a-group",
         all_of(SAMPLES == 1, a.skyrl_trainer_algorithm_advantage_estimator == "grpo"),
-        message="grpo compares the samples of a prompt, but n_samples_per_prompt is 1: there is nothing to compare",
+        message="grpo compares the samples of a prompt, but n_samples_per_prompt is 1, so there is nothing to compare",
         why="a group with a single sample uses its reward as the advantage, without a baseline",
         upstream="skyrl/backends/skyrl_train/utils/ppo_utils.py:1321",
         severity=Severity.WARNING,

@@ -45,8 +45,8 @@ SLIME.add(
         "batch-above-rollout",
         all_of(COUNTED, a.global_batch_size > SAMPLES),
         message=(
-            "--global-batch-size is {global_batch_size}, but a rollout has only {samples} samples, "
-            "{rollout_batch_size} prompts x {n_samples_per_prompt} samples"
+            "--global-batch-size is {global_batch_size}, but a rollout has only {samples} samples "
+            "({rollout_batch_size} prompts x {n_samples_per_prompt} samples)"
         ),
         why="the run is refused after the first rollout, which is too small for a step",
         upstream="slime/utils/dp_schedule.py:136",
@@ -58,8 +58,8 @@ SLIME.add(
         "samples-left-over",
         all_of(COUNTED, a.global_batch_size < SAMPLES, SAMPLES % a.global_batch_size != 0),
         message=(
-            "the {samples} samples of a rollout are not a multiple of --global-batch-size {global_batch_size}: "
-            "the last {left} are generated but not trained on"
+            "the {samples} samples of a rollout are not a multiple of --global-batch-size {global_batch_size}, so the "
+            "last {left} are generated but not trained on"
         ),
         why="only whole batches are trained; the samples that remain are dropped without a message",
         upstream="slime/utils/dp_schedule.py:135",
@@ -79,7 +79,7 @@ SLIME.add(
     refuse(
         "rate-of-pretraining",
         all_of(PLAIN_ROLLOUT, a.lr >= HIGH, a.optimizer == "adam"),
-        message="--lr {lr} is a learning rate of pre-training: published runs on rollouts use about 1e-6",
+        message="--lr {lr} is typical of pre-training, but published runs on rollouts use about 1e-6",
         why="the policy leaves the model that it started from within a few steps; the exponent may be wrong",
         upstream="scripts/run-qwen3-30B-A3B.sh",
         severity=Severity.WARNING,
@@ -112,7 +112,8 @@ SLIME.add(
             a.custom_reward_post_process_path.is_none,
         ),
         message=(
-            "{advantage_estimator} compares the samples of a prompt, but --n-samples-per-prompt is 1: there is nothing to compare"
+            "{advantage_estimator} compares the samples of a prompt, but --n-samples-per-prompt is 1, so there is "
+            "nothing to compare"
         ),
         why="each reward minus the mean of its group is 0, so the model learns nothing",
         upstream="slime/ray/rollout.py:702",
@@ -142,7 +143,7 @@ SLIME.add(
             a.pipeline_model_parallel_size == 1,
             any_of(a.decoder_first_pipeline_num_layers.is_set, a.decoder_last_pipeline_num_layers.is_set),
         ),
-        message="layers of the first or the last stage are given, but there is only one stage",
+        message="the number of layers of the first or the last stage is given, but there is only one stage",
         upstream="slime/backends/megatron_utils/arguments.py:87",
         at=(a.decoder_first_pipeline_num_layers, a.decoder_last_pipeline_num_layers),
         after=("megatron/uneven-pipeline",),
@@ -270,7 +271,7 @@ SLIME.add(
     refuse(
         "two-parameter-lists",
         all_of(a.only_train_params_name_list.is_set, a.freeze_params_name_list.is_set),
-        message="--only-train-params-name-list and --freeze-params-name-list are both given",
+        message="--only-train-params-name-list and --freeze-params-name-list are both given; give only one of them",
         upstream=f"{OPTIONS}:1974",
         at=(a.freeze_params_name_list, a.only_train_params_name_list),
     ),
@@ -290,7 +291,9 @@ SLIME.add(
     refuse(
         "weights-without-folder",
         all_of(a.update_weight_transport == "disk", a.update_weight_disk_dir.is_none),
-        message="--update-weight-transport disk needs --update-weight-disk-dir, which trainer and engines share",
+        message=(
+            "--update-weight-transport disk needs --update-weight-disk-dir, which the trainer and the engines share"
+        ),
         upstream=f"{OPTIONS}:1978",
         at=(a.update_weight_transport,),
     ),
@@ -322,7 +325,7 @@ SLIME.add(
         "prompt-above-context",
         all_of(a.rollout_max_prompt_len.given, a.rollout_max_prompt_len > a.rollout_max_context_len - 1),
         message=(
-            "prompts of up to {rollout_max_prompt_len} tokens leave none for generation in a context of "
+            "prompts of up to {rollout_max_prompt_len} tokens leave no tokens for generation in a context of "
             "{rollout_max_context_len}"
         ),
         upstream=f"{OPTIONS}:1969",

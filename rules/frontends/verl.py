@@ -93,7 +93,7 @@ VERL.add(
     refuse(
         "adapters-scaled-by-zero",
         all_of(a.lora_rank > 0, a.lora_alpha == 0),
-        message="lora.alpha 0 scales the output of the adapters by 0: the model does not change",
+        message="lora.alpha 0 multiplies the output of the adapters by 0, so the model does not change",
         why="every step is computed and paid for, but the policy stays as it was loaded",
         upstream="verl/workers/config/megatron_peft.py",
         severity=Severity.WARNING,
@@ -102,7 +102,7 @@ VERL.add(
     refuse(
         "no-micro-batch",
         all_of(TRAINER, STATIC, a.micro_batch_size.is_none, a.ppo_micro_batch_size.is_none, a.nnodes.is_set),
-        message="neither ppo_micro_batch_size_per_gpu is given nor use_dynamic_bsz",
+        message="neither ppo_micro_batch_size_per_gpu nor use_dynamic_bsz is given",
         upstream=f"{ACTOR}:211",
         at=(a.ppo_mini_batch_size, a.tensor_model_parallel_size, a.n_gpus_per_node),
         fixes=(put(a.micro_batch_size, 1, safety=Safety.SAFE),),
@@ -132,8 +132,8 @@ VERL.add(
             a.nnodes.is_set,
         ),
         message=(
-            "without use_dynamic_bsz the rollout, and a reference model, need log_prob_micro_batch_size_per_gpu, "
-            "but one of them does not set it"
+            "without use_dynamic_bsz, the rollout and any reference model need log_prob_micro_batch_size_per_gpu, but "
+            "one of them does not set it"
         ),
         upstream="verl/utils/config.py:141",
         at=(a.use_dynamic_bsz, a.micro_batch_size, a.ppo_mini_batch_size, a.n_gpus_per_node),
@@ -144,8 +144,8 @@ VERL.add(
         a.microbatch_group_size_per_vp_stage,
         EACH // a.micro_batch_size,
         message=(
-            "{count} micro-batches of a rank are not a multiple of {microbatch_group_size_per_vp_stage}, "
-            "as virtual pipeline stages need"
+            "the {count} micro-batches of a rank are not a multiple of {microbatch_group_size_per_vp_stage}, which "
+            "virtual pipeline stages need"
         ),
         why=LATE,
         upstream="verl/workers/engine/megatron/transformer_impl.py:906",
@@ -163,8 +163,8 @@ VERL.add(
         "rollout-over-nodes",
         all_of(TRAINER, a.n_gpus_per_node < REPLICA, REPLICA % a.n_gpus_per_node != 0),
         message=(
-            "a rollout engine needs tensor {rollout_tensor_model_parallel_size} x data "
-            "{rollout_data_parallel_size} devices, which is not a multiple of the {n_gpus_per_node} of a node"
+            "a rollout engine needs tensor {rollout_tensor_model_parallel_size} x data {rollout_data_parallel_size} "
+            "devices, which is not a multiple of the {n_gpus_per_node} devices per node"
         ),
         why="the run waits for devices that no node has, or it is refused",
         upstream="verl/workers/rollout/replica.py:114",
@@ -176,7 +176,7 @@ VERL.add(
             a.rollout_name != "trtllm", a.rollout_expert_parallel_size > 1, a.rollout_expert_parallel_size != REPLICA
         ),
         message=(
-            "the rollout's expert parallel {rollout_expert_parallel_size} is not tensor "
+            "the expert-parallel size {rollout_expert_parallel_size} of the rollout is not tensor "
             "{rollout_tensor_model_parallel_size} x data {rollout_data_parallel_size}"
         ),
         upstream=f"{ROLLOUT}:293",

@@ -83,8 +83,8 @@ VERL.add(
         "rollout-above-devices",
         all_of(TRAINER, a.hybrid_engine, a.world_size.is_set, a.world_size < REPLICA),
         message=(
-            "a rollout engine needs tensor {rollout_tensor_model_parallel_size} x data "
-            "{rollout_data_parallel_size} devices, but the run has {world_size}: no engine is started"
+            "a rollout engine needs tensor {rollout_tensor_model_parallel_size} x data {rollout_data_parallel_size} "
+            "devices, but the run has {world_size}, so no engine is started"
         ),
         upstream="verl/workers/rollout/llm_server.py:554",
         at=(a.rollout_tensor_model_parallel_size, a.rollout_data_parallel_size),
@@ -101,7 +101,10 @@ VERL.add(
     refuse(
         "sampling-at-temperature-zero",
         all_of(TRAINER, a.rollout_val_do_sample, a.rollout_temperature <= 0),
-        message="the validation samples (do_sample) at temperature {rollout_temperature}, which must be above 0",
+        message=(
+            "the validation samples (do_sample) at temperature {rollout_temperature}, but the temperature must be "
+            "above 0"
+        ),
         upstream="verl/utils/config.py:186",
         at=(a.rollout_temperature, a.rollout_val_do_sample),
         fixes=(drop(a.rollout_temperature),),
@@ -136,7 +139,7 @@ VERL.add(
             a.rollout_n == 1,
             a.adv_estimator.is_in("grpo", "grpo_vectorized", "rloo", "rloo_vectorized", "gpg", "opo", "grpo_passk"),
         ),
-        message="{adv_estimator} compares the samples of a prompt, but rollout.n is 1: there is nothing to compare",
+        message="{adv_estimator} compares the samples of a prompt, but rollout.n is 1, so there is nothing to compare",
         why="no advantage can be computed from other samples of the prompt, so the model learns next to nothing",
         upstream="verl/trainer/ppo/core_algos.py:268",
         severity=Severity.WARNING,
@@ -145,7 +148,7 @@ VERL.add(
     refuse(
         "never-saved",
         all_of(TRAINER, a.save_freq == 0),
-        message="trainer.save_freq is 0: no checkpoint is written; if this is intended, use -1",
+        message="trainer.save_freq is 0, so no checkpoint is written; if this is intended, use -1",
         why="the run ends without saving anything",
         upstream="verl/trainer/ppo/ray_trainer.py:1679",
         severity=Severity.WARNING,
@@ -156,7 +159,7 @@ VERL.add(
         all_of(TRAINER, a.use_dynamic_bsz, a.ppo_max_token_len_per_gpu * a.context_parallel_size < a.seq_length),
         message=(
             "a micro-batch holds ppo_max_token_len_per_gpu {ppo_max_token_len_per_gpu} x context "
-            "{context_parallel_size} tokens, and a prompt with its response has up to {seq_length}"
+            "{context_parallel_size} tokens, but a prompt with its response has up to {seq_length}"
         ),
         why="training fails at the first sequence that is longer",
         upstream="verl/utils/seqlen_balancing.py:384",
@@ -166,7 +169,7 @@ VERL.add(
     refuse(
         "kl-twice",
         all_of(TRAINER, a.use_kl_in_reward, a.use_kl_loss),
-        message="use_kl_in_reward and use_kl_loss are both on: the distance to the reference counts twice",
+        message="use_kl_in_reward and use_kl_loss are both on, so the distance to the reference counts twice",
         why="the reference constrains the policy more than either coefficient specifies",
         upstream="verl/utils/config.py:170",
         severity=Severity.WARNING,

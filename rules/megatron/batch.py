@@ -70,7 +70,7 @@ MEGATRON.add(
             a.global_batch_size < PER_RANK,
         ),
         message=(
-            "--global-batch-size {global_batch_size} rounds down to 0: it must be at least {per_step}, one "
+            "--global-batch-size {global_batch_size} rounds down to 0; it must be at least {per_step}, which is one "
             "micro-batch per data-parallel rank"
         ),
         shows={"per_step": PER_RANK},

@@ -266,7 +266,10 @@ def _fault(steps: list[Step], unit: int) -> tuple[int, str, str] | None:
         if index and step.size < steps[index - 1].size:
             return (
                 index,
-                "the batch-size schedule decreases from {before} to {size}; the number of micro-batches must not fall",
+                (
+                    "the batch-size schedule decreases from {before} to {size}, but the number of micro-batches must "
+                    "not decrease"
+                ),
                 GROWS,
             )
     return None

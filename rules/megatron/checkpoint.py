@@ -79,7 +79,7 @@ MEGATRON.add(
             a.ckpt_fully_parallel_save_process_group != a.ckpt_fully_parallel_load_process_group,
         ),
         message=(
-            "--ckpt-pg-tensors-cache-path needs the same group to save and load, not "
+            "--ckpt-pg-tensors-cache-path needs the same process group for saving and loading, not "
             "{ckpt_fully_parallel_save_process_group} and {ckpt_fully_parallel_load_process_group}"
         ),
         why="the file of one group would be read for the other; " + REFUSED,
@@ -101,7 +101,7 @@ MEGATRON.add(
         "saved-logits-without-top-k",
         LOGITS,
         a.logits_save_top_k.is_set,
-        message="--logits-save-dir needs --logits-save-top-k, how many logits a token keeps",
+        message="--logits-save-dir needs --logits-save-top-k, the number of logits to keep per token",
         at=(a.logits_save_dir,),
     ),
     refuse(

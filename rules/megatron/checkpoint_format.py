@@ -14,7 +14,7 @@ MEGATRON.add(
     refuse(
         "legacy-async-save",
         all_of(a.save.is_set, a.async_save, FORMAT == "torch"),
-        message="--async-save does not work with --ckpt-format torch; torch_dist can",
+        message="--async-save does not work with --ckpt-format torch; use torch_dist",
         why="the run crashes when it writes its first checkpoint",
         upstream="megatron/training/checkpointing.py:767",
         at=(FORMAT, a.async_save),
@@ -31,7 +31,7 @@ MEGATRON.add(
     refuse(
         "torch-dcp-with-tensor-parallel",
         all_of(DCP, a.use_torch_fsdp2, a.tensor_model_parallel_size > 1),
-        message="--ckpt-format torch_dcp does not work with tensor parallel {tensor_model_parallel_size}",
+        message="--ckpt-format torch_dcp does not work with a tensor-parallel size of {tensor_model_parallel_size}",
         at=(FORMAT, a.tensor_model_parallel_size),
         fixes=(put(FORMAT, "torch_dist"),),
     ),

@@ -65,8 +65,8 @@ BROKEN = {
 
 
 ARRAYS = (
-    "{step} holds a checkpoint of the format zarr, which Megatron core 0.16 and later do not load: convert it to "
-    "torch_dist with core 0.15 or earlier"
+    "{step} holds a zarr checkpoint, which Megatron core 0.16 and later do not load; convert it to torch_dist with "
+    "core 0.15 or earlier"
 )
 NEITHER = "neither --load nor {path} of --pretrained-checkpoint has a checkpoint: the run ends there"
 
@@ -110,9 +110,12 @@ def loaded_checkpoint_broken(job: Job) -> Iterator[Finding]:
         yield Finding(message, job.place(step, job.arguments.given(found.argument)))
 
 
-RANDOM = "tensor or pipeline parallel size differ from the checkpoint's: its random number state is not loaded"
+RANDOM = (
+    "the tensor- or pipeline-parallel size differs from that of the checkpoint, so its random number state is not "
+    "loaded"
+)
 SAMPLES = (
-    "the checkpoint was saved with a global batch of {before:,}, the run has {now:,}: it continues after "
+    "the checkpoint was saved with a global batch of {before:,}, but the run has {now:,}, so it continues after "
     "{samples:,} samples, not after {expected:,}"
 )
 
@@ -155,7 +158,7 @@ def loaded_checkpoint_continues(job: Job) -> Iterator[Finding]:
         yield Finding(message, job.place(now, job.arguments.given(found.argument)), key=now.key)
 
 
-FINISHED = "the checkpoint is from iteration {iteration:,}, and the run ends at {end:,}: nothing is trained"
+FINISHED = "the checkpoint is from iteration {iteration:,}, but the run ends at {end:,}, so nothing is trained"
 
 
 @rule(id="loaded-checkpoint-finished", severity=Severity.WARNING, frameworks=("megatron",), reads=("(site)",))

@@ -35,7 +35,7 @@ OTHERS = (
     *("untie_embeddings_and_output_weights", "num_experts", "multi_latent_attention", "mtp_num_layers"),
     *("apply_residual_connection_post_layernorm", "softmax_scale", "window_size", "no_rope_freq"),
 )
-IN_PLACE = "the checkpoint was saved with {name} {before}, but the run has {now}, and nothing compares them"
+IN_PLACE = "the checkpoint was saved with {name} {before}, but the run has {now}, and nothing compares the two"
 
 
 def _names(job: Job) -> tuple[str, ...]:
@@ -103,10 +103,13 @@ def _is_of_older_release(pair: Pair) -> bool:
 
 
 FREE = ("fully_reshardable", "fully_sharded_model_space", "fsdp_dtensor")
-BY_RANK = "the run has expert parallel size {now}, but the checkpoint with one file per rank has {before}: the run looks for the files of other ranks and ends"
+BY_RANK = (
+    "the run has an expert-parallel size of {now}, but the checkpoint with one file per rank has {before}, so the run "
+    "looks for the files of other ranks and ends"
+)
 MISMATCH = (
-    "the run has tensor {tensor} x pipeline {pipeline}, the checkpoint tensor {saved_tensor} x pipeline "
-    "{saved_pipeline}: its optimizer state, {sharding}, cannot be loaded into another layout"
+    "the run has tensor {tensor} x pipeline {pipeline}, but the checkpoint has tensor {saved_tensor} x pipeline "
+    "{saved_pipeline}, so its optimizer state, {sharding}, cannot be loaded"
 )
 
 
@@ -187,7 +190,7 @@ BY_SIZE = ("NullTokenizer", "NullMultimodalTokenizer", "TikTokenizer")
 RETURNED = ("return_unexpected", "return_all")
 """Values of `--dist-ckpt-strictness` that make the loader return the mismatched tensors together with the state."""
 TUPLE = "with {name} {now} the loader returns a tuple, which load_checkpoint uses as the state: loading ends the run"
-DIFFERS = "the checkpoint was saved with {name} {before}, but the run has {now}: the comparison during loading ends it"
+DIFFERS = "the checkpoint was saved with {name} {before}, but the run has {now}, so a check during loading ends the run"
 
 
 def compared(job: Job) -> tuple[str, ...]:
@@ -256,10 +259,15 @@ def loaded_checkpoint_refused(job: Job) -> Iterator[Finding | Unverified]:
             yield Finding(message, place, key=pair.now.key)
 
 
-SHAPE = "the checkpoint has {tensor} of shape {saved}, but {name} {now} makes it {wanted}: loading it ends the run"
-ABSENT = "the checkpoint has no {tensor}, which the run has with {name} {now}: loading it ends the run"
+SHAPE = (
+    "the checkpoint has {tensor} of shape {saved}, but {name} {now} makes it {wanted}, so loading the checkpoint ends "
+    "the run"
+)
+ABSENT = "the checkpoint has no {tensor}, which the run has with {name} {now}, so loading the checkpoint ends the run"
 
-MORE = "the checkpoint has {tensor}, which the run does not have with {name} {now}: loading it ends the run"
+MORE = (
+    "the checkpoint has {tensor}, which the run does not have with {name} {now}, so loading the checkpoint ends the run"
+)
 
 
 @rule(id="loaded-checkpoint-shapes", severity=Severity.ERROR, frameworks=("megatron",), reads=("(site)",))

@@ -20,7 +20,7 @@ MEGATRON.add(
         "a2a-heads-over-context",
         all_of(DEALT, a.num_attention_heads % (TENSOR * CONTEXT) != 0),
         message=(
-            "--cp-comm-type a2a distributes heads: {num_attention_heads} are not divisible by tensor "
+            "--cp-comm-type a2a distributes heads, but {num_attention_heads} heads are not divisible by tensor "
             "{tensor_model_parallel_size} x context {context_parallel_size}"
         ),
         upstream=PLACE,
@@ -41,7 +41,7 @@ MEGATRON.add(
             a.num_query_groups % (TENSOR * CONTEXT) != 0,
         ),
         message=(
-            "--cp-comm-type a2a distributes heads: {num_query_groups} query groups are not divisible by tensor "
+            "--cp-comm-type a2a distributes heads, but {num_query_groups} query groups are not divisible by tensor "
             "{tensor_model_parallel_size} x context {context_parallel_size}"
         ),
         upstream=PLACE,

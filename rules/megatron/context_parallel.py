@@ -17,7 +17,7 @@ MEGATRON.add(
     refuse(
         "hybrid-context-with-pipeline",
         all_of(HYBRID, a.pipeline_model_parallel_size > 1),
-        message="hybrid context parallelism needs pipeline parallel 1, not {pipeline_model_parallel_size}",
+        message="hybrid context parallelism needs a pipeline-parallel size of 1, not {pipeline_model_parallel_size}",
         fixes=(drop(HYBRID),),
     ),
     conflicts(

@@ -46,7 +46,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     shown = " x ".join(map(str, levels))
     related = tuple(place for value in given[1:] for place in value.related)
     message = Message(
-        "--hierarchical-context-parallel-sizes {shown} = {product} must equal context parallel {size}",
+        "--hierarchical-context-parallel-sizes {shown} = {product} must equal the context-parallel size {size}",
         shown=shown,
         product=prod(levels),
         size=size,

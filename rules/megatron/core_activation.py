@@ -12,7 +12,7 @@ MEGATRON.add(
     refuse(
         "bias-fusion-activation",
         all_of(~swiglu, a.squared_relu, a.bias_gelu_fusion),
-        message="--squared-relu needs --no-bias-gelu-fusion: it cannot be fused with the bias",
+        message="--squared-relu needs --no-bias-gelu-fusion, because it cannot be fused with the bias",
         why="bias fusion supports only GELU and SwiGLU; the model configuration is refused",
         at=(a.squared_relu,),
         fixes=(UNFUSE,),
@@ -47,7 +47,10 @@ MEGATRON.add(
     refuse(
         "te-activation-unknown",
         all_of(a.use_te_activation_func, any_of(quick_geglu, all_of(~swiglu, a.squared_relu))),
-        message="Transformer Engine has GELU, SiLU and ReLU with and without gate, not the activation chosen here",
+        message=(
+            "Transformer Engine has GELU, SiLU and ReLU, each with and without a gate, but not the activation chosen "
+            "here"
+        ),
         at=(a.use_te_activation_func, a.squared_relu, a.quick_geglu),
         after=("megatron/te-activation-with-bias-fusion", "megatron/bias-fusion-activation"),
         fixes=(drop(a.use_te_activation_func, safety=Safety.SAFE),),
@@ -63,14 +66,14 @@ MEGATRON.add(
         "clamp-without-experts",
         CLAMPED,
         moe,
-        message="SwiGLU can only be clamped in expert layers, but the model has none",
+        message="SwiGLU can only be clamped in expert layers, but the model has no experts",
         at=(a.activation_func_clamp_value,),
         fixes=(drop(a.activation_func_clamp_value),),
     ),
     refuse(
         "clamp-with-glu-offset",
         all_of(CLAMPED, a.glu_linear_offset != 0),
-        message="SwiGLU cannot be clamped at {activation_func_clamp_value} and offset by {glu_linear_offset} at once",
+        message="SwiGLU cannot be both clamped at {activation_func_clamp_value} and offset by {glu_linear_offset}",
         at=(a.glu_linear_offset, a.activation_func_clamp_value),
         fixes=(drop(a.glu_linear_offset),),
     ),

@@ -13,8 +13,8 @@ MEGATRON.add(
         "query-groups-over-tensor",
         all_of(GROUPS, a.num_query_groups % TENSOR != 0, TENSOR % a.num_query_groups != 0, ~a.unaligned_linear),
         message=(
-            "{num_query_groups} query groups and tensor parallel {tensor_model_parallel_size}: neither divides "
-            "the other"
+            "{num_query_groups} query groups and a tensor-parallel size of {tensor_model_parallel_size} do not divide "
+            "each other"
         ),
         why="key and value heads can be neither split nor copied evenly; the model configuration is refused",
         at=(a.num_query_groups, TENSOR),
@@ -26,7 +26,9 @@ MEGATRON.add(
         TENSOR,
         a.num_query_groups,
         when=all_of(GROUPS, ~a.tp_2d, ~a.unaligned_linear),
-        message="{num_query_groups} query groups are not divisible by tensor parallel {tensor_model_parallel_size}",
+        message=(
+            "{num_query_groups} query groups are not divisible by the tensor-parallel size {tensor_model_parallel_size}"
+        ),
         why="key and value heads are split, never copied, in this version; the model configuration is refused",
         at=(a.num_query_groups, TENSOR),
         after=("heads-not-divisible", "megatron/query-groups-over-tensor"),
@@ -43,7 +45,7 @@ MEGATRON.add(
     refuse(
         "mla-rope-fusion-type",
         all_of(a.multi_latent_attention, a.apply_rope_fusion, a.rope_type == "rope"),
-        message="latent attention can only fuse rotary embeddings of the type yarn, not {rope_type}",
+        message="latent attention can only fuse YaRN rotary embeddings, not {rope_type}",
         at=(a.rope_type, a.multi_latent_attention),
         fixes=(put(a.apply_rope_fusion, False, safety=Safety.SAFE, title="set --no-rope-fusion"),),
     ),
@@ -101,7 +103,10 @@ MEGATRON.add(
     refuse(
         "window-of-two-numbers",
         all_of(a.window_size.is_set, a.window_size.length < 2, a.window_attn_skip_freq != 1),
-        message="--window-size is one number; it takes two, the tokens before and after a token, such as 127,0",
+        message=(
+            "--window-size is one number, but it takes two, the number of tokens before and after a token, such as "
+            "127,0"
+        ),
         why="the sliding-window mask needs both numbers, so building the first layer fails",
         upstream="megatron/core/transformer/utils.py:46",
         at=(a.window_size,),
@@ -119,7 +124,7 @@ MEGATRON.add(
         all_of(a.num_query_groups.given, ~a.group_query_attention, a.num_query_groups.written != a.num_attention_heads),
         message=(
             "--num-query-groups {groups} has no effect without --group-query-attention: each of the "
-            "{num_attention_heads} heads has its own keys"
+            "{num_attention_heads} heads has its own keys and values"
         ),
         why="the model is built with plain multi-head attention, and is larger than planned",
         severity=Severity.WARNING,

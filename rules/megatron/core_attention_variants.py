@@ -104,7 +104,8 @@ MEGATRON.add(
             ),
         ),
         message=(
-            "sparse attention under context parallel {context_parallel_size} works with --cp-comm-type allgather only"
+            "sparse attention under a context-parallel size of {context_parallel_size} works with --cp-comm-type "
+            "allgather only"
         ),
         at=(a.cp_comm_type, a.context_parallel_size),
         fixes=(put(a.cp_comm_type, "allgather"),),

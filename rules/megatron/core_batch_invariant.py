@@ -34,7 +34,7 @@ MEGATRON.add(
     refuse(
         "invariant-context-parallel",
         all_of(MODE, a.context_parallel_size > 1),
-        message="batch-invariant mode needs context parallel 1, not {context_parallel_size}",
+        message="batch-invariant mode needs a context-parallel size of 1, not {context_parallel_size}",
         at=(a.context_parallel_size, MODE),
         layout=True,
     ),

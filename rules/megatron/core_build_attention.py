@@ -35,7 +35,9 @@ MEGATRON.add(
     refuse(
         "local-attention-with-context-parallel",
         all_of(a.transformer_impl == "local", a.context_parallel_size > 1, GPT),
-        message="context parallel {context_parallel_size} needs --transformer-impl transformer_engine, not local",
+        message=(
+            "a context-parallel size of {context_parallel_size} needs --transformer-impl transformer_engine, not local"
+        ),
         at=(a.transformer_impl, a.context_parallel_size),
         unless_framework="mindspeed",
         fixes=(put(a.transformer_impl, "transformer_engine"),),
@@ -70,7 +72,7 @@ MEGATRON.add(
             GPT,
             a.transformer_impl == "transformer_engine",
         ),
-        message="--mla-down-proj-fusion needs --q-lora-rank: without it there is no query projection to fuse",
+        message="--mla-down-proj-fusion needs --q-lora-rank, because without it there is no query projection to fuse",
         at=(a.mla_down_proj_fusion,),
         fixes=(drop(a.mla_down_proj_fusion, safety=Safety.SAFE),),
     ),
@@ -78,7 +80,8 @@ MEGATRON.add(
         "hyper-connections-without-spec",
         all_of(a.enable_mhc_connections, GPT),
         message=(
-            "--enable-mhc-connections needs a layer specification that has them (--spec); the built-in layers do not"
+            "--enable-mhc-connections needs a layer specification with hyper-connections (--spec); the built-in "
+            "layers have none"
         ),
         why="the first layer refuses it when the model is built",
         at=(a.enable_mhc_connections,),
@@ -89,7 +92,7 @@ MEGATRON.add(
         PER_RANK,
         when=a.sequence_parallel,
         message=(
-            "{each} tokens per context-parallel rank are not divisible by tensor parallel "
+            "{each} tokens per context-parallel rank are not divisible by the tensor-parallel size "
             "{tensor_model_parallel_size}, as --sequence-parallel needs"
         ),
         why="nothing checks it earlier: the first step fails when activations are scattered",
@@ -110,7 +113,7 @@ MEGATRON.add(
             a.entry_trains,
             any_of(a.train_iters.is_set, a.train_samples.is_set),
         ),
-        message="experts with tensor parallel {tensor_model_parallel_size} need --sequence-parallel",
+        message="experts with a tensor-parallel size of {tensor_model_parallel_size} need --sequence-parallel",
         why=(
             "no validator checks it; the expert layer refuses it only in the first training step, after the model is "
             "built"

@@ -63,7 +63,7 @@ MEGATRON.add(
             ),
         ),
         message=(
-            "the fused expert MLP supports no expert tensor parallelism, no probabilities on the input and no "
+            "the fused expert MLP supports neither expert tensor parallelism, nor probabilities on the input, nor "
             "offloading of its parts"
         ),
         at=(FUSER, a.expert_tensor_parallel_size, a.moe_apply_probs_on_input, a.offload_modules),
@@ -73,7 +73,9 @@ MEGATRON.add(
     refuse(
         "deepep-on-one-rank",
         all_of(FLEX, any_of(BACKEND == "deepep", a.moe_enable_deepep), ALONE),
-        message="DeepEP needs experts on more than one rank, but expert parallel and expert tensor parallel are 1",
+        message=(
+            "DeepEP needs experts on more than one rank, but the expert-parallel and expert-tensor-parallel sizes are 1"
+        ),
         after=("megatron/flex-on-one-rank",),
         at=(a.moe_token_dispatcher_type, a.expert_model_parallel_size),
         fixes=(put(a.moe_token_dispatcher_type, "alltoall", safety=Safety.SAFE),),
@@ -82,7 +84,10 @@ MEGATRON.add(
     refuse(
         "ncclep-on-one-rank",
         all_of(NCCL, ~a.moe_enable_deepep, ALONE),
-        message="NCCL EP needs experts on more than one rank, but expert parallel and expert tensor parallel are 1",
+        message=(
+            "NCCL EP needs experts on more than one rank, but the expert-parallel and expert-tensor-parallel sizes "
+            "are 1"
+        ),
         at=(a.moe_token_dispatcher_type, a.expert_model_parallel_size),
         fixes=(put(a.moe_token_dispatcher_type, "alltoall", safety=Safety.SAFE),),
         layout=True,
@@ -91,8 +96,8 @@ MEGATRON.add(
         "flex-on-one-rank",
         all_of(FLEX, ALONE),
         message=(
-            "the flex dispatcher needs experts on more than one rank, but expert parallel and expert tensor "
-            "parallel are 1"
+            "the flex dispatcher needs experts on more than one rank, but the expert-parallel and "
+            "expert-tensor-parallel sizes are 1"
         ),
         at=(a.moe_token_dispatcher_type, a.expert_model_parallel_size),
         unless_framework="mindspeed",
@@ -103,7 +108,7 @@ MEGATRON.add(
         "flex-without-deepep",
         FLEX,
         a.moe_enable_deepep,
-        message="the flex dispatcher needs --moe-enable-deepep, its only back end in this release",
+        message="the flex dispatcher needs --moe-enable-deepep, its only backend in this release",
         at=(a.moe_token_dispatcher_type,),
         unless_framework="mindspeed",
         fixes=(put(a.moe_enable_deepep, safety=Safety.SAFE),),
@@ -144,7 +149,7 @@ MEGATRON.add(
         "inference-router-groups",
         all_of(moe, inference_optimized, a.moe_router_num_groups.is_set),
         message=(
-            "the inference-optimized router does not support groups of experts, --moe-router-num-groups is "
+            "the inference-optimized router does not support groups of experts, but --moe-router-num-groups is "
             "{moe_router_num_groups}"
         ),
         at=(a.moe_router_num_groups, a.transformer_impl),

@@ -24,7 +24,8 @@ MEGATRON.add(
         a.ffn_hidden_size,
         when=all_of(DENSE, TENSOR > 1),
         message=(
-            "a feed-forward width of {ffn_hidden_size} is not divisible by tensor parallel {tensor_model_parallel_size}"
+            "a feed-forward width of {ffn_hidden_size} is not divisible by the tensor-parallel size "
+            "{tensor_model_parallel_size}"
         ),
         at=(a.ffn_hidden_size, a.hidden_size, TENSOR),
         after=WRONG_TENSOR,
@@ -37,7 +38,7 @@ MEGATRON.add(
         a.moe_ffn_hidden_size,
         when=all_of(moe, a.expert_tensor_parallel_size > 1),
         message=(
-            "an expert width of {moe_ffn_hidden_size} is not divisible by expert tensor parallel "
+            "an expert width of {moe_ffn_hidden_size} is not divisible by the expert-tensor-parallel size "
             "{expert_tensor_parallel_size}"
         ),
         at=(a.moe_ffn_hidden_size, a.ffn_hidden_size, a.expert_tensor_parallel_size, TENSOR),
@@ -51,8 +52,8 @@ MEGATRON.add(
         a.moe_shared_expert_intermediate_size,
         when=all_of(moe, TENSOR > 1, a.moe_shared_expert_intermediate_size > 0),
         message=(
-            "a shared expert width of {moe_shared_expert_intermediate_size} is not divisible by tensor parallel "
-            "{tensor_model_parallel_size}"
+            "a shared expert width of {moe_shared_expert_intermediate_size} is not divisible by the tensor-parallel "
+            "size {tensor_model_parallel_size}"
         ),
         at=(a.moe_shared_expert_intermediate_size, TENSOR),
         unless_framework="mindspeed",
@@ -70,7 +71,8 @@ MEGATRON.add(
             any_of(a.vocab_size.given, a.padded_vocab_size.given, a.vocab_file.is_none),
         ),
         message=(
-            "a vocabulary of {padded_vocab_size} rows is not divisible by tensor parallel {tensor_model_parallel_size}"
+            "a vocabulary of {padded_vocab_size} rows is not divisible by the tensor-parallel size "
+            "{tensor_model_parallel_size}"
         ),
         why="nothing checks it earlier: the embedding refuses it while the model is built",
         at=(a.padded_vocab_size, a.vocab_size, TENSOR),
@@ -106,7 +108,7 @@ MEGATRON.add(
                 all_of(~HEADS_GIVEN, INNER % a.mamba_head_dim == 0, (INNER // a.mamba_head_dim) % TENSOR != 0),
             ),
         ),
-        message="the Mamba heads are not divisible by tensor parallel {tensor_model_parallel_size}",
+        message="the Mamba heads are not divisible by the tensor-parallel size {tensor_model_parallel_size}",
         at=(a.mamba_num_heads, a.mamba_head_dim, a.hidden_size, TENSOR),
         after=WRONG_TENSOR,
         layout=True,
@@ -116,7 +118,9 @@ MEGATRON.add(
         TENSOR,
         a.mamba_num_groups,
         when=MAMBA,
-        message="{mamba_num_groups} Mamba groups are not divisible by tensor parallel {tensor_model_parallel_size}",
+        message=(
+            "{mamba_num_groups} Mamba groups are not divisible by the tensor-parallel size {tensor_model_parallel_size}"
+        ),
         at=(a.mamba_num_groups, TENSOR),
         after=WRONG_TENSOR,
         layout=True,
@@ -157,7 +161,7 @@ MEGATRON.add(
                 ),
             ),
         ),
-        message="the input projection of the Mamba layers is not a multiple of 16 wide, which fp8 needs",
+        message="the width of the input projection of the Mamba layers is not a multiple of 16, which fp8 needs",
         at=(a.fp8, a.mamba_num_heads, a.mamba_head_dim),
     ),
 )

@@ -13,7 +13,9 @@ MEGATRON.add(
     refuse(
         "inference-expert-tensor-parallel",
         all_of(EXPERTS, a.expert_tensor_parallel_size > 1),
-        message="inference-optimized experts need expert tensor parallel 1, not {expert_tensor_parallel_size}",
+        message=(
+            "inference-optimized experts need an expert-tensor-parallel size of 1, not {expert_tensor_parallel_size}"
+        ),
         at=(a.expert_tensor_parallel_size, a.tensor_model_parallel_size, a.transformer_impl),
         fixes=(put(a.expert_tensor_parallel_size, 1),),
         layout=True,
@@ -45,8 +47,8 @@ MEGATRON.add(
         "inference-gated-backend",
         all_of(EXPERTS, gated, ~BACKEND.is_in("torch", "vllm")),
         message=(
-            "inference-optimized experts with a gated activation need the torch or vllm back end, "
-            "not {inference_grouped_gemm_backend}"
+            "inference-optimized experts with a gated activation need the torch or vllm backend, not "
+            "{inference_grouped_gemm_backend}"
         ),
         at=(BACKEND, a.transformer_impl),
         fixes=(put(BACKEND, "torch"),),
@@ -54,7 +56,7 @@ MEGATRON.add(
     refuse(
         "inference-invariant-backend",
         all_of(EXPERTS, ~gated, a.batch_invariant_mode, ~BACKEND.is_in("torch", "vllm")),
-        message="batch-invariant experts need the torch or vllm back end, not {inference_grouped_gemm_backend}",
+        message="batch-invariant experts need the torch or vllm backend, not {inference_grouped_gemm_backend}",
         at=(BACKEND, a.batch_invariant_mode),
         fixes=(put(BACKEND, "torch"),),
     ),
@@ -83,7 +85,7 @@ MEGATRON.add(
     refuse(
         "inference-centred-norm",
         all_of(inference_optimized, a.layernorm_zero_centered_gamma),
-        message="the inference-optimized implementation does not support zero-centred norm weights",
+        message="the inference-optimized implementation does not support zero-centered norm weights",
         at=(a.layernorm_zero_centered_gamma, a.transformer_impl),
         fixes=(put(a.transformer_impl, "transformer_engine"),),
     ),

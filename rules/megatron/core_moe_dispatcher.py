@@ -22,7 +22,7 @@ MEGATRON.add(
         "two-flex-backends",
         a.moe_enable_deepep,
         all_of(DISPATCHER == "flex", BACKEND == "hybridep"),
-        message="--moe-enable-deepep and --moe-flex-dispatcher-backend hybridep choose two back ends",
+        message="--moe-enable-deepep and --moe-flex-dispatcher-backend hybridep choose different backends",
         at=(a.moe_enable_deepep, BACKEND),
         fixes=(drop(a.moe_enable_deepep), drop(BACKEND)),
     ),
@@ -30,7 +30,7 @@ MEGATRON.add(
         "deepep-with-capacity-padding",
         all_of(DISPATCHER == "flex", any_of(a.moe_enable_deepep, BACKEND == "deepep")),
         a.moe_pad_expert_input_to_capacity,
-        message="the DeepEP back end cannot pad expert inputs to capacity",
+        message="the DeepEP backend cannot pad expert inputs to capacity",
         after=("megatron/flex-with-capacity-padding",),
         at=(a.moe_pad_expert_input_to_capacity, DISPATCHER),
         fixes=(drop(a.moe_pad_expert_input_to_capacity),),
@@ -118,7 +118,7 @@ MEGATRON.add(
     refuse(
         "rank-capacity-backend",
         all_of(a.moe_expert_rank_capacity_factor.is_set, ~BACKEND.is_in("hybridep", "ncclep")),
-        message="a capacity per rank needs the hybridep or ncclep back end, not {moe_flex_dispatcher_backend}",
+        message="a capacity per rank needs the hybridep or ncclep backend, not {moe_flex_dispatcher_backend}",
     ),
     refuse(
         "rank-capacity-hybridep-without-fuser",
@@ -131,7 +131,7 @@ MEGATRON.add(
         "sequence-alltoall-with-expert-tensor-parallel",
         all_of(DISPATCHER == "alltoall_seq", a.tensor_model_parallel_size != a.expert_tensor_parallel_size),
         message=(
-            "alltoall_seq needs the same tensor parallel size for experts ({expert_tensor_parallel_size}) and the "
+            "alltoall_seq needs the same tensor-parallel size for experts ({expert_tensor_parallel_size}) and for the "
             "rest ({tensor_model_parallel_size})"
         ),
         at=(a.expert_tensor_parallel_size, DISPATCHER),

@@ -39,7 +39,7 @@ MEGATRON.add(
         all_of(
             SINGLE, any_of(all_of(a.fp8.is_set, a.fp8_recipe != "mxfp8"), all_of(a.fp4.is_set, a.fp4_recipe != "nvfp4"))
         ),
-        message="one grouped weight for all experts works unquantized, with mxfp8 or with nvfp4 only",
+        message="one grouped weight for all experts works only unquantized, with mxfp8 or with nvfp4",
         why="other recipes cannot cast part of a grouped weight; the model configuration is refused",
         at=(a.fp8_recipe, a.fp4_recipe, SINGLE),
         fixes=(drop(SINGLE),),
@@ -62,7 +62,7 @@ MEGATRON.add(
     refuse(
         "single-grouped-bias-without-bias",
         all_of(a.moe_single_grouped_bias, ~a.add_bias_linear),
-        message="one grouped bias for all experts needs linear layers with biases, which are off",
+        message="one grouped bias for all experts needs linear layers with biases, but biases are off",
         fixes=(drop(a.moe_single_grouped_bias, safety=Safety.SAFE),),
     ),
     requires(
@@ -77,8 +77,8 @@ MEGATRON.add(
         "shared-expert-size-not-positive",
         a.moe_shared_expert_intermediate_size <= 0,
         message=(
-            "--moe-shared-expert-intermediate-size is {moe_shared_expert_intermediate_size}; it must be the number "
-            "of shared experts times the width of one"
+            "--moe-shared-expert-intermediate-size is {moe_shared_expert_intermediate_size}; it must be the number of "
+            "shared experts times the intermediate size of each"
         ),
         fixes=(drop(a.moe_shared_expert_intermediate_size),),
     ),
@@ -86,7 +86,7 @@ MEGATRON.add(
         "expert-bias-with-expert-tensor-parallel",
         all_of(moe, a.add_bias_linear, a.expert_tensor_parallel_size != 1),
         message=(
-            "experts with linear biases, which are on by default, need expert tensor parallel 1, not "
+            "experts with linear biases, which are on by default, need an expert-tensor-parallel size of 1, not "
             "{expert_tensor_parallel_size}"
         ),
         why="the bias would be added once per rank; the model configuration is refused",

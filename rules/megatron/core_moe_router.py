@@ -56,7 +56,9 @@ MEGATRON.add(
             ~a.moe_router_pre_softmax,
             a.moe_router_load_balancing_type != "sinkhorn",
         ),
-        message="--moe-router-topk 1 needs --moe-router-pre-softmax: a softmax over one chosen expert is always 1",
+        message=(
+            "--moe-router-topk 1 needs --moe-router-pre-softmax, because a softmax over one chosen expert is always 1"
+        ),
         why="the router would get no gradient; the model configuration is refused",
         at=(a.moe_router_topk,),
         unless_framework="mindspeed-llm",
@@ -65,7 +67,7 @@ MEGATRON.add(
     refuse(
         "sinkhorn-with-auxiliary-loss",
         all_of(a.num_experts.is_set, a.moe_router_load_balancing_type == "sinkhorn", a.moe_aux_loss_coeff != 0),
-        message="the load balancing sinkhorn has no auxiliary loss, and --moe-aux-loss-coeff is {moe_aux_loss_coeff}",
+        message="the sinkhorn load balancing has no auxiliary loss, but --moe-aux-loss-coeff is {moe_aux_loss_coeff}",
         why="the first forward pass refuses it",
         at=(a.moe_aux_loss_coeff, a.moe_router_load_balancing_type),
         fixes=(put(a.moe_router_load_balancing_type, "aux_loss"), put(a.moe_aux_loss_coeff, 0.0)),
@@ -89,7 +91,7 @@ MEGATRON.add(
             a.moe_router_num_groups != 0,
             any_of(a.num_experts.is_none, a.num_experts % a.moe_router_num_groups != 0),
         ),
-        message="the experts of the model ({num_experts}) are not divisible by {moe_router_num_groups} router groups",
+        message="the {num_experts} experts of the model are not divisible by {moe_router_num_groups} router groups",
         why=(
             "groups would differ in size; the model configuration is refused, or, if there are no experts at all, the "
             "run crashes"

@@ -46,7 +46,7 @@ MEGATRON.add(
         "offload-modules-and-layers",
         FINE,
         OFFLOADED,
-        message="activations are offloaded by module and by layer at once; only one is possible",
+        message="activations are offloaded both by module and by layer, but only one is possible",
         fixes=(drop(a.cpu_offloading_num_layers),),
     ),
     refuse(
@@ -79,7 +79,7 @@ MEGATRON.add(
             recomputes_moe,
             any_of(MODULES.has("moe_act"), MODULES.has("expert_fc1"), MODULES.has("fused_group_mlp")),
         ),
-        message="activations inside the expert layer are offloaded while the whole expert layer is recomputed",
+        message="activations inside the expert layer are offloaded, but the whole expert layer is recomputed",
         why="these activations would be discarded anyway; the model configuration is refused",
         at=(MODULES, a.recompute_modules),
     ),
@@ -134,7 +134,7 @@ MEGATRON.add(
     refuse(
         "paged-stash-without-rank-capacity",
         all_of(a.moe_paged_stash, a.moe_expert_rank_capacity_factor.is_none),
-        message="--moe-paged-stash has nothing to page without --moe-expert-rank-capacity-factor",
+        message="--moe-paged-stash has no effect without --moe-expert-rank-capacity-factor",
         at=(a.moe_paged_stash,),
         fixes=(drop(a.moe_paged_stash, safety=Safety.SAFE),),
     ),

@@ -25,7 +25,9 @@ MEGATRON.add(
         "expert-overlap-without-expert-parallel",
         OVERLAP,
         a.expert_model_parallel_size > 1,
-        message="overlapping expert communication needs expert parallel above 1, not {expert_model_parallel_size}",
+        message=(
+            "overlapping expert communication needs an expert-parallel size above 1, not {expert_model_parallel_size}"
+        ),
         fixes=(drop(OVERLAP, also=(a.delay_wgrad_compute,), safety=Safety.SAFE),),
     ),
     one_of(
@@ -169,8 +171,8 @@ MEGATRON.add(
         "experts-and-tensor-without-sequence-parallel",
         all_of(a.expert_model_parallel_size > 1, a.tensor_model_parallel_size > 1, ~a.sequence_parallel),
         message=(
-            "expert parallel {expert_model_parallel_size} with tensor parallel {tensor_model_parallel_size} needs "
-            "--sequence-parallel"
+            "an expert-parallel size of {expert_model_parallel_size} with a tensor-parallel size of "
+            "{tensor_model_parallel_size} needs --sequence-parallel"
         ),
         why="tensor parallel ranks would route the same tokens twice; the model configuration is refused",
         at=(a.expert_model_parallel_size, a.tensor_model_parallel_size),

@@ -39,8 +39,8 @@ MEGATRON.add(
         a.overlap_p2p_comm_warmup_flush,
         a.overlap_p2p_comm,
         message=(
-            "overlap in warm-up and flush needs overlapped pipeline communication, which is off: "
-            "it only exists with virtual stages"
+            "overlap in warm-up and flush needs overlapped pipeline communication, which is off because it only "
+            "exists with virtual stages"
         ),
         why="the model configuration is refused at start-up",
         at=(a.overlap_p2p_comm_warmup_flush,),
@@ -49,7 +49,10 @@ MEGATRON.add(
     refuse(
         "sharp-replica-group",
         all_of(a.use_sharp, a.sharp_enabled_group == "dp_replica", INSTANCES <= 1),
-        message="SHARP on dp_replica needs several optimizer instances, but there is {num_distributed_optimizer_instances}",
+        message=(
+            "SHARP on dp_replica needs several optimizer instances, but there is only "
+            "{num_distributed_optimizer_instances}"
+        ),
         at=(a.sharp_enabled_group,),
         fixes=(put(a.sharp_enabled_group, "dp"),),
     ),
@@ -63,7 +66,7 @@ MEGATRON.add(
     refuse(
         "sharp-broken",
         all_of(a.use_sharp, ~(a.sharp_enabled_group == "dp_replica")),
-        message="--use-sharp fails in this version: it uses a process group before that group exists",
+        message="--use-sharp fails in this version, because it uses a process group before that group exists",
         why="a defect of Megatron core 0.20.0: every run with the flag stops while process groups are created",
         at=(a.use_sharp,),
         fixes=(drop(a.use_sharp, also=(a.sharp_enabled_group,), safety=Safety.SAFE),),
@@ -86,7 +89,8 @@ MEGATRON.add(
             a.expert_data_parallel_size != a.data_parallel_size,
         ),
         message=(
-            "with --use-tp-pp-dp-mapping experts and other layers need the same data parallel size, not {expert_data_parallel_size} and {data_parallel_size}"
+            "with --use-tp-pp-dp-mapping, experts and other layers need the same data-parallel size, not "
+            "{expert_data_parallel_size} and {data_parallel_size}"
         ),
         why="pipeline groups of the experts and of the other layers would differ; the process groups are refused",
         at=(a.use_tp_pp_dp_mapping, a.expert_model_parallel_size),
@@ -97,7 +101,7 @@ MEGATRON.add(
         "optimizer-instances-over-ranks",
         any_of(INSTANCES == 0, all_of(INSTANCES > 1, WORLD % INSTANCES != 0)),
         message=(
-            "{ranks} data and context parallel ranks are not divisible by {num_distributed_optimizer_instances} "
+            "{ranks} data- and context-parallel ranks are not divisible by {num_distributed_optimizer_instances} "
             "optimizer instances"
         ),
         shows={"ranks": WORLD},
@@ -110,7 +114,7 @@ MEGATRON.add(
         a.expert_data_parallel_size,
         when=all_of(INSTANCES > 1, WORLD % INSTANCES == 0, a.world_size % a.expert_model_size == 0),
         message=(
-            "{expert_data_parallel_size} data parallel ranks of experts are not divisible by "
+            "{expert_data_parallel_size} data-parallel ranks of experts are not divisible by "
             "{num_distributed_optimizer_instances} optimizer instances"
         ),
         at=(INSTANCES, a.expert_model_parallel_size),
@@ -119,7 +123,9 @@ MEGATRON.add(
     refuse(
         "hybrid-context-odd-ranks",
         all_of(a.hybrid_context_parallel, WORLD % 2 != 0),
-        message="hybrid context parallelism needs an even number of data and context parallel ranks, but there are {ranks}",
+        message=(
+            "hybrid context parallelism needs an even number of data- and context-parallel ranks, but there are {ranks}"
+        ),
         shows={"ranks": WORLD},
         at=(a.hybrid_context_parallel, a.context_parallel_size),
         layout=True,
@@ -127,7 +133,7 @@ MEGATRON.add(
     refuse(
         "ucc-with-one-connection",
         all_of(a.pipeline_model_parallel_comm_backend == "ucc", env("CUDA_DEVICE_MAX_CONNECTIONS") == "1"),
-        message="UCC pipeline communication needs CUDA_DEVICE_MAX_CONNECTIONS above 1 or unset, but it is 1",
+        message="UCC pipeline communication needs CUDA_DEVICE_MAX_CONNECTIONS to be unset or above 1, not 1",
         why="all communication would be serialized; the process groups are refused",
         at=(a.pipeline_model_parallel_comm_backend,),
         fixes=(put(env("CUDA_DEVICE_MAX_CONNECTIONS"), 8), drop(a.pipeline_model_parallel_comm_backend)),
@@ -135,13 +141,13 @@ MEGATRON.add(
     refuse(
         "expert-size-zero",
         a.expert_model_parallel_size == 0,
-        message="expert parallel is 0; it must be at least 1",
+        message="the expert-parallel size is 0; it must be at least 1",
         why="the run divides by zero while process groups are created",
     ),
     refuse(
         "expert-tensor-size-zero",
         a.expert_tensor_parallel_size == 0,
-        message="expert tensor parallel is 0; it must be at least 1",
+        message="the expert-tensor-parallel size is 0; it must be at least 1",
         why="the run divides by zero before any group is created",
     ),
 )

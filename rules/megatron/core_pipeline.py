@@ -28,7 +28,7 @@ MEGATRON.add(
         "layout-with-counts",
         LAYOUT.is_set,
         any_of(UNEVEN, COUNTED),
-        message="a pipeline layout places every layer; counts for the first or last stage contradict it",
+        message="a pipeline layout places every layer, so the counts for the first or last stage contradict it",
         at=(FIRST, LAST, a.account_for_embedding_in_pipeline_split, a.account_for_loss_in_pipeline_split, LAYOUT),
         fixes=(drop(FIRST, also=(LAST,)), drop(LAST), DROP_COUNTED, drop(a.account_for_loss_in_pipeline_split)),
     ),
@@ -80,7 +80,7 @@ MEGATRON.add(
         LAYERS,
         when=all_of(LAYOUT.is_none, ~UNEVEN, COUNTED, a.num_virtual_stages_per_pipeline_rank.is_set),
         message=(
-            "{pipeline_num_layers} layers, embedding and loss included, are not divisible by "
+            "{pipeline_num_layers} layers, including embedding and loss, are not divisible by "
             "{pipeline_model_parallel_size} pipeline stages"
         ),
         at=(a.num_layers, PIPELINE),
@@ -92,7 +92,7 @@ MEGATRON.add(
         LAYERS // PIPELINE,
         when=all_of(LAYOUT.is_none, ~UNEVEN, COUNTED, VIRTUAL.is_set, LAYERS % PIPELINE == 0),
         message=(
-            "{rank} layers per rank, embedding and loss included, are not divisible by "
+            "{rank} layers per rank, including embedding and loss, are not divisible by "
             "{virtual_pipeline_model_parallel_size} virtual stages"
         ),
         shows={"rank": LAYERS // PIPELINE},

@@ -13,7 +13,7 @@ MEGATRON.add(
     refuse(
         "bf16-ends-with-delayed-fp8",
         all_of(KEPT, a.fp8_recipe == "delayed"),
-        message="the first and last layers cannot stay in bf16 under the fp8 recipe delayed, which is the default",
+        message="the first and last layers cannot stay in bf16 under the delayed fp8 recipe, which is the default",
         why="delayed scaling keeps one history for all layers; the model configuration is refused",
         at=(a.fp8_recipe, a.first_last_layers_bf16),
         fixes=(put(a.fp8_recipe, "tensorwise"), drop(a.first_last_layers_bf16)),
@@ -38,7 +38,7 @@ MEGATRON.add(
         "custom-fp8-without-factory",
         all_of(FP8, a.fp8_recipe == "custom"),
         a.fp8_quantizer_factory.is_set,
-        message="the fp8 recipe custom needs --fp8-quantizer-factory with the import path of a factory",
+        message="the custom fp8 recipe needs --fp8-quantizer-factory with the import path of a factory",
         at=(a.fp8_recipe,),
     ),
     refuse(
@@ -51,7 +51,7 @@ MEGATRON.add(
     refuse(
         "fp8-gather-with-mxfp8",
         all_of(FP8, a.fp8_recipe == "mxfp8", a.fp8_param_gather),
-        message="parameters cannot be gathered in fp8 with the recipe mxfp8",
+        message="parameters cannot be gathered in fp8 with the mxfp8 recipe",
         at=(a.fp8_param_gather, a.fp8_recipe),
         fixes=(drop(a.fp8_param_gather),),
     ),
@@ -65,7 +65,7 @@ MEGATRON.add(
     refuse(
         "fp8-output-recipe",
         all_of(a.fp8_output_proj, FP8, a.fp8_recipe != "mxfp8"),
-        message="the output layer can only run in fp8 with the recipe mxfp8, not {fp8_recipe}",
+        message="the output layer can run in fp8 only with the mxfp8 recipe, not {fp8_recipe}",
         at=(a.fp8_recipe, a.fp8_output_proj),
         fixes=(drop(a.fp8_output_proj),),
     ),
@@ -73,7 +73,7 @@ MEGATRON.add(
         "custom-fp4-without-factory",
         all_of(a.fp4.is_set, a.fp4_recipe == "custom"),
         a.fp4_quantizer_factory.is_set,
-        message="the fp4 recipe custom needs --fp4-quantizer-factory with the import path of a factory",
+        message="the custom fp4 recipe needs --fp4-quantizer-factory with the import path of a factory",
         at=(a.fp4_recipe,),
     ),
 )

@@ -92,7 +92,7 @@ MEGATRON.add(
             any_of(a.recompute_modules.has("moe_act"), a.recompute_modules.has("layernorm")),
             a.fp8_recipe == "delayed",
         ),
-        message="moe_act and layernorm cannot be recomputed under fp8 with the recipe {fp8_recipe}",
+        message="moe_act and layernorm cannot be recomputed under fp8 with the {fp8_recipe} recipe",
         why=(
             "delayed scaling keeps a history across passes, and a replay would corrupt it; the model configuration is "
             "refused"
@@ -103,7 +103,8 @@ MEGATRON.add(
         "moe-layer-recompute-with-full",
         all_of(a.moe_layer_recompute, FULL),
         message=(
-            "--moe-layer-recompute is a kind of selective recomputation, but the granularity is {recompute_granularity}"
+            "--moe-layer-recompute is a kind of selective recomputation, but --recompute-granularity is "
+            "{recompute_granularity}"
         ),
         why="full recomputation already covers the expert layers; the model configuration is refused",
         at=(a.moe_layer_recompute,),
@@ -148,7 +149,7 @@ MEGATRON.add(
             ~any_of(a.swap_attention, a.recompute_in_advance),
         ),
         message=(
-            "nothing is recomputed: --recompute-method and --recompute-num-layers have no effect without "
+            "nothing is recomputed, because --recompute-method and --recompute-num-layers have no effect without "
             "--recompute-granularity"
         ),
         why="the run keeps every activation: it needs more memory than planned, or runs out of memory",

@@ -13,7 +13,7 @@ MEGATRON.add(
         "data-path-twice",
         a.data_path.is_set,
         a.data_args_path.is_set,
-        message="--data-path and --data-args-path both set the data",
+        message="--data-path and --data-args-path are both given, but both set the data",
         at=(a.data_args_path, a.data_path),
         fixes=(drop(a.data_args_path), drop(a.data_path)),
     ),
@@ -45,8 +45,8 @@ MEGATRON.add(
     refuse(
         "two-data-sources",
         total(a.mock_data, a.data_path.length > 0, separate_data) > 1,
-        message="the data comes from more than one place; give only one of --mock-data, --data-path and the "
-        "paths of each split",
+        message="the data comes from more than one source; give only one of --mock-data, --data-path and the paths of "
+        "each split",
         fixes=(drop(a.mock_data), drop(a.data_path)),
     ),
     conflicts(

@@ -51,7 +51,7 @@ def no_training_split(job: Job) -> Iterator[Finding | Unverified]:
         )
     elif len(shares) > 1 and min(shares) >= 0 and shares[0] < sum(shares) / 2:
         message = Message(
-            "--split {value} trains on {share:.3g} % of the data: the first number is the training share",
+            "--split {value} trains on {share:.3g}% of the data, because the first number is the training share",
             value=text,
             share=100 * shares[0] / sum(shares),
         )
@@ -131,7 +131,7 @@ def data_weights(job: Job) -> Iterator[Finding | Unverified]:
             continue
         listed = value.raw if isinstance(value.raw, list) else []
         if job.arguments.open or not value.known or not all(isinstance(entry, str) for entry in listed):
-            yield Unverified(value.because or "paths that are unknown")
+            yield Unverified(value.because or "unknown paths")
             continue
         count = sum(numbers := [bool(_NUMBER.fullmatch(entry)) for entry in listed])
         if len(listed) > 1 and count and numbers != [True, False] * (len(listed) // 2):
@@ -173,7 +173,7 @@ def data_path_repeated(job: Job) -> Iterator[Finding | Unverified]:
         if value is None:
             continue
         if not value.known:
-            yield Unverified(value.because or "paths that are unknown")
+            yield Unverified(value.because or "unknown paths")
             continue
         listed = value.raw if isinstance(value.raw, list) else []
         if not all(isinstance(entry, str) for entry in listed) or len(listed) % 2:
@@ -227,12 +227,12 @@ def data_path_one_word(job: Job) -> Iterator[Finding | Unverified]:
         if value is None:
             continue
         if not value.known:
-            yield Unverified(value.because or "paths that are unknown")
+            yield Unverified(value.because or "unknown paths")
             continue
         listed = value.raw if isinstance(value.raw, list) else []
         if len(listed) == 1 and isinstance(listed[0], str) and _ONE_WORD.fullmatch(listed[0]):
             message = Message(
-                "{flag} is a single word with blanks in it, which is read as one path; without quotes it is a list",
+                "{flag} is a single word with spaces, which is read as one path; without quotes it is a list",
                 flag=job.arguments.spell(name),
             )
             yield Finding(message, job.place(value), key=value.key)

@@ -12,8 +12,8 @@ MEGATRON.add(
         "xavier-initialisation",
         a.init_method_xavier_uniform,
         message=(
-            "--init-method-xavier-uniform ends every run: it is passed to the model's configuration "
-            "under a name that was removed"
+            "--init-method-xavier-uniform ends every run, because it is passed to the model's configuration under a "
+            "name that was removed"
         ),
         why=(
             "TransformerConfig has no field scaled_init_method, so creating it raises TypeError: the run fails at "
@@ -25,7 +25,7 @@ MEGATRON.add(
     refuse(
         "old-batch-size",
         a.batch_size.is_set,
-        message="--batch-size was removed; use --micro-batch-size, the samples that a rank computes at once",
+        message="--batch-size was removed; use --micro-batch-size, the number of samples that a rank computes at once",
         fixes=(Repair((Change(a.batch_size, REMOVE), Change(a.micro_batch_size, a.batch_size))),),
     ),
     refuse(
@@ -69,7 +69,7 @@ MEGATRON.add(
             a.cuda_graph_impl.written != "none",
         ),
         message=(
-            "--enable-cuda-graph and --external-cuda-graph are older names of --cuda-graph-impl, which is given as well"
+            "--enable-cuda-graph and --external-cuda-graph are older names of --cuda-graph-impl, which is also given"
         ),
         why=REFUSED,
         at=(a.enable_cuda_graph, a.external_cuda_graph, a.cuda_graph_impl),
@@ -79,14 +79,16 @@ MEGATRON.add(
         "old-graph-flags-together",
         a.enable_cuda_graph,
         a.external_cuda_graph,
-        message="--enable-cuda-graph and --external-cuda-graph choose different implementations; both are given",
+        message=(
+            "--enable-cuda-graph and --external-cuda-graph are both given, but they choose different implementations"
+        ),
         why=REFUSED,
     ),
     conflicts(
         "old-graph-scope-with-modules",
         a.cuda_graph_scope_deprecated.is_set,
         a.cuda_graph_modules.given,
-        message="--cuda-graph-scope is the older name of --cuda-graph-modules; both are given",
+        message="--cuda-graph-scope and --cuda-graph-modules are both given; --cuda-graph-scope is the older name",
         why=REFUSED,
         at=(a.cuda_graph_scope_deprecated, a.cuda_graph_modules),
         fixes=(drop(a.cuda_graph_scope_deprecated),),
@@ -104,7 +106,7 @@ MEGATRON.add(
             a.encoder_tensor_model_parallel_size > 1, a.num_attention_heads % a.encoder_tensor_model_parallel_size != 0
         ),
         message=(
-            "{num_attention_heads} heads are not divisible by encoder tensor parallel "
+            "{num_attention_heads} heads are not divisible by the encoder-tensor-parallel size "
             "{encoder_tensor_model_parallel_size}"
         ),
         why=REFUSED,

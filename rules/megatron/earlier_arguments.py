@@ -76,9 +76,8 @@ MEGATRON.add(
             ),
         ),
         message=(
-            "--use-legacy-models has no decoupled learning rate, interleaved rotary embedding, "
-            "context parallelism, distributed checkpoint, overlapped gather, multi-token prediction or latent "
-            "experts"
+            "--use-legacy-models does not support a decoupled learning rate, interleaved rotary embeddings, context "
+            "parallelism, distributed checkpoints, overlapped gathering, multi-token prediction or latent experts"
         ),
         why="the legacy models are no longer developed; " + REFUSED,
         at=(LEGACY,),

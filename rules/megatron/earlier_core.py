@@ -56,7 +56,7 @@ MEGATRON.add(
     refuse(
         "grouped-weight-without-mxfp8",
         all_of(a.moe_single_grouped_weight, any_of(a.fp8.is_none, a.fp4.is_set, a.fp8_recipe != "mxfp8")),
-        message="--moe-single-grouped-weight needs fp8 with the recipe mxfp8",
+        message="--moe-single-grouped-weight needs fp8 with the mxfp8 recipe",
         at=(a.moe_single_grouped_weight, a.fp8_recipe),
     ),
     requires(
@@ -94,14 +94,19 @@ MEGATRON.add(
     refuse(
         "delta-net-with-context-parallel",
         all_of(NET, a.context_parallel_size != 1),
-        message="the gated delta net does not work with context parallel {context_parallel_size} in this release",
+        message=(
+            "the gated delta net does not work with a context-parallel size of {context_parallel_size} in this release"
+        ),
         at=(a.context_parallel_size, a.experimental_attention_variant),
         layout=True,
     ),
     refuse(
         "sparse-attention-with-context-parallel",
         all_of(SPARSE, a.context_parallel_size != 1),
-        message="sparse attention (dsa) does not work with context parallel {context_parallel_size} in this release",
+        message=(
+            "sparse attention (dsa) does not work with a context-parallel size of {context_parallel_size} in this "
+            "release"
+        ),
         at=(a.context_parallel_size, a.experimental_attention_variant),
         layout=True,
     ),
@@ -118,7 +123,7 @@ MEGATRON.add(
             a.num_layers_per_virtual_pipeline_stage.is_set,
             any_of(a.decoder_first_pipeline_num_layers.is_set, a.decoder_last_pipeline_num_layers.is_set),
         ),
-        message="stages of different size cannot be cut into virtual stages in this release",
+        message="stages of different sizes cannot be cut into virtual stages in this release",
         why="nothing checks it before the model is built; then every rank stops",
         fixes=(drop(a.num_layers_per_virtual_pipeline_stage),),
         unless_framework="mindspeed",

@@ -94,7 +94,7 @@ MEGATRON.add(
             a.transformer_impl != "inference_optimized",
         ),
         message=(
-            "local CUDA graphs with expert parallel {expert_model_parallel_size} need "
+            "local CUDA graphs with an expert-parallel size of {expert_model_parallel_size} need "
             "--moe-pad-experts-for-cuda-graph-inference"
         ),
         why="these releases require it for training as well; " + REFUSED,

@@ -24,7 +24,7 @@ MEGATRON.add(
     refuse(
         "parallel-rollouts-without-partial-ones",
         all_of(a.perform_rl_step, any_of(GENERATIONS.is_set, TASKS.is_set, BATCHES.is_set), ~a.rl_partial_rollouts),
-        message="a number of parallel rollouts needs --rl-partial-rollouts",
+        message="parallel rollouts need --rl-partial-rollouts",
         why="without the option, rollouts run batch by batch; " + REFUSED,
         at=(GENERATIONS, TASKS, BATCHES),
     ),
@@ -110,8 +110,8 @@ MEGATRON.add(
         "encoder-tensor-over-decoder",
         a.encoder_tensor_model_parallel_size > a.tensor_model_parallel_size,
         message=(
-            "--encoder-tensor-model-parallel-size {encoder_tensor_model_parallel_size} exceeds tensor parallel "
-            "{tensor_model_parallel_size} of the decoder"
+            "--encoder-tensor-model-parallel-size {encoder_tensor_model_parallel_size} exceeds the tensor-parallel "
+            "size {tensor_model_parallel_size} of the decoder"
         ),
         why="an encoder rank passes its output to at least one decoder rank; " + REFUSED,
         fixes=(put(a.encoder_tensor_model_parallel_size, a.tensor_model_parallel_size),),
@@ -125,7 +125,7 @@ MEGATRON.add(
             a.encoder_pipeline_model_parallel_size == 0,
             a.encoder_tensor_model_parallel_size != a.tensor_model_parallel_size,
         ),
-        message="--num-experts 0 is refused in this release; a dense model has no --num-experts",
+        message="--num-experts 0 is refused in this release; omit --num-experts for a dense model",
         why="with 0 experts the comparison includes the tensor parallel size of the encoder, which is unset; "
         + REFUSED,
         at=(a.num_experts,),
@@ -141,7 +141,7 @@ MEGATRON.add(
             a.moe_use_legacy_grouped_gemm,
         ),
         message=(
-            "--moe-use-legacy-grouped-gemm needs the same expert parallel size in training and rollouts, not "
+            "--moe-use-legacy-grouped-gemm needs the same expert-parallel size in training and rollouts, not "
             "{expert_model_parallel_size} and {rl_inference_expert_model_parallel_size}"
         ),
         why="the weights of the old grouped experts cannot be converted to another layout; " + REFUSED,

@@ -33,15 +33,18 @@ MEGATRON.add(
             ~any_of(a.use_torch_fsdp2, a.use_megatron_fsdp, a.use_custom_fsdp, a.overlap_moe_expert_parallel_comm),
             CONNECTIONS != "1",
         ),
-        message="tensor parallel {tensor_model_parallel_size} and context parallel {context_parallel_size} need "
-        "CUDA_DEVICE_MAX_CONNECTIONS=1 in the environment",
+        message="a tensor-parallel size of {tensor_model_parallel_size} and a context-parallel size of "
+        "{context_parallel_size} need CUDA_DEVICE_MAX_CONNECTIONS=1 in the environment",
         at=(a.tensor_model_parallel_size, a.context_parallel_size),
         fixes=(put(CONNECTIONS, 1),),
     ),
     refuse(
         "connection-variable-missing",
         all_of(a.tensor_model_parallel_size > 1, ~any_of(a.use_torch_fsdp2, a.use_custom_fsdp), CONNECTIONS != "1"),
-        message="tensor parallel {tensor_model_parallel_size} needs CUDA_DEVICE_MAX_CONNECTIONS=1 in the environment",
+        message=(
+            "a tensor-parallel size of {tensor_model_parallel_size} needs CUDA_DEVICE_MAX_CONNECTIONS=1 in the "
+            "environment"
+        ),
         at=(a.tensor_model_parallel_size, a.context_parallel_size),
         fixes=(put(CONNECTIONS, 1),),
     ),

@@ -15,14 +15,14 @@ MEGATRON.add(
     refuse(
         "torch-fsdp-with-pipeline",
         all_of(TORCH, a.pipeline_model_parallel_size != 1),
-        message="Torch FSDP2 does not work with pipeline parallel {pipeline_model_parallel_size}",
+        message="Torch FSDP2 does not work with a pipeline-parallel size of {pipeline_model_parallel_size}",
         at=(a.pipeline_model_parallel_size, TORCH),
         layout=True,
     ),
     refuse(
         "torch-fsdp-with-expert-parallel",
         all_of(TORCH, a.expert_model_parallel_size != 1),
-        message="Torch FSDP2 does not work with expert parallel {expert_model_parallel_size}",
+        message="Torch FSDP2 does not work with an expert-parallel size of {expert_model_parallel_size}",
         at=(a.expert_model_parallel_size, TORCH),
         layout=True,
     ),
@@ -65,7 +65,7 @@ MEGATRON.add(
     refuse(
         "torch-fsdp-with-one-connection",
         all_of(TORCH, ONE_CONNECTION),
-        message="Torch FSDP2 needs CUDA_DEVICE_MAX_CONNECTIONS above 1 or unset, it is 1",
+        message="Torch FSDP2 needs CUDA_DEVICE_MAX_CONNECTIONS to be unset or above 1, not 1",
         why=SERIAL,
         at=(TORCH,),
         fixes=(put(env("CUDA_DEVICE_MAX_CONNECTIONS"), 8),),
@@ -116,7 +116,7 @@ MEGATRON.add(
     refuse(
         "fsdp-with-one-connection",
         all_of(a.use_custom_fsdp, ONE_CONNECTION),
-        message="Megatron-FSDP needs CUDA_DEVICE_MAX_CONNECTIONS above 1 or unset, it is 1",
+        message="Megatron-FSDP needs CUDA_DEVICE_MAX_CONNECTIONS to be unset or above 1, not 1",
         why=SERIAL,
         at=(OWN, a.use_custom_fsdp),
         fixes=(put(env("CUDA_DEVICE_MAX_CONNECTIONS"), 8),),

@@ -19,7 +19,7 @@ def replaced(
         PIPES if pipes else PATTERN,
         handle if switch else handle.is_set,
         message=(
-            f"{flag} does not work with a hybrid layer pattern{' with pipeline segments' if pipes else ''}: {instead}"
+            f"{flag} does not work with a hybrid layer pattern{' with pipeline segments' if pipes else ''}, where {instead}"
         ),
         why=REFUSED,
         at=(handle, a.hybrid_layer_pattern, a.hybrid_override_pattern),
@@ -33,7 +33,10 @@ MEGATRON.add(
         "hybrid-pattern-twice",
         a.hybrid_override_pattern.given,
         a.hybrid_layer_pattern.given,
-        message="--hybrid-override-pattern is the older name of --hybrid-layer-pattern; both are given",
+        message=(
+            "--hybrid-override-pattern and --hybrid-layer-pattern are both given; --hybrid-override-pattern is the "
+            "older name"
+        ),
         at=(a.hybrid_override_pattern, a.hybrid_layer_pattern),
         fixes=(drop(a.hybrid_override_pattern),),
     ),
@@ -92,8 +95,8 @@ MEGATRON.add(
         a.hybrid_num_segments,
         when=PIPES,
         message=(
-            "the hybrid pattern has {hybrid_num_segments} pipeline segments, which are not divisible by pipeline "
-            "parallel {pipeline_model_parallel_size}"
+            "the hybrid pattern has {hybrid_num_segments} pipeline segments, which are not divisible by the "
+            "pipeline-parallel size {pipeline_model_parallel_size}"
         ),
         at=(a.hybrid_layer_pattern, a.pipeline_model_parallel_size),
         layout=True,

@@ -39,7 +39,9 @@ def idle_stages(job: Job) -> Iterator[Finding | Unverified]:
         return
     pretrains = str(job.arguments.get("entry").raw).startswith("pretrain") and job.arguments.given("stage") is None
     if numbers[0] == 1 < numbers[1] and pretrains and job.arguments.given("finetune") is None:
-        message = Message("1 micro-batch for {stages} pipeline stages: all but one of them are idle", stages=numbers[1])
+        message = Message(
+            ("1 micro-batch for {stages} pipeline stages leaves all but one of them idle"), stages=numbers[1]
+        )
         size = job.arguments.given("global_batch_size")
         yield Finding(message, job.place(size, stages), related=stages.related)
 

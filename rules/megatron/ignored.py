@@ -18,7 +18,7 @@ MEGATRON.add(
         "ramp-ignored",
         a.rampup_batch_size.is_set,
         message=(
-            "--rampup-batch-size has no effect in this release: the batch is {global_batch_size} from the first step"
+            "--rampup-batch-size has no effect in this release, so the batch is {global_batch_size} from the first step"
         ),
         why=(
             "the value has not been passed on since April 2026 (NVIDIA/Megatron-LM#4411); --step-batch-size-schedule "
@@ -63,7 +63,7 @@ MEGATRON.add(
     refuse(
         "split-left-to-upstream",
         all_of(a.data_path.given, ~a.split.given, any_of(~INDEXED, a.skip_train, a.dataloader_type == "external")),
-        message="--data-path without --split trains on 96.9 % of the data: the split becomes 969, 30, 1",
+        message="--data-path without --split trains on 96.9% of the data, because --split defaults to 969, 30, 1",
         why=(
             "this is an old default that upstream warns about; --split sets the shares of training, validation and "
             "test data"
@@ -74,7 +74,7 @@ MEGATRON.add(
     refuse(
         "default-split",
         all_of(a.data_path.given, ~a.split.given, ~a.skip_train, INDEXED, a.dataloader_type != "external"),
-        message="--data-path without --split trains on 96.9 % of the data: the split becomes 969, 30, 1",
+        message="--data-path without --split trains on 96.9% of the data, because --split defaults to 969, 30, 1",
         why=(
             "this is an old default that upstream warns about; --split sets the shares of training, validation and "
             "test data"
@@ -150,7 +150,9 @@ MEGATRON.add(
             a.rampup_batch_size.is_none,
             a.train_samples < a.global_batch_size,
         ),
-        message="{train_samples} samples are less than one global batch of {global_batch_size}: the run trains 0 steps",
+        message=(
+            "{train_samples} samples are less than one global batch of {global_batch_size}, so the run trains 0 steps"
+        ),
         why="samples are converted to whole steps, rounded down; the run ends immediately and reports success",
         severity=Severity.WARNING,
         at=(a.train_samples, a.global_batch_size),
@@ -164,8 +166,8 @@ MEGATRON.add(
             a.device_architecture != 0,
         ),
         message=(
-            "sharded data parallelism needs CUDA_DEVICE_MAX_CONNECTIONS above 1, tensor and context "
-            "parallelism need 1: one of them is slow"
+            "sharded data parallelism needs CUDA_DEVICE_MAX_CONNECTIONS above 1, but tensor and context parallelism "
+            "need 1, so one of them is slow"
         ),
         why="on devices before Blackwell both depend on the order of their kernels",
         severity=Severity.NOTE,

@@ -25,7 +25,7 @@ INTERLEAVED = all_of(STAGES > 1, VIRTUAL.is_set, ~a.skip_train, ~a.perform_rl_st
 LEAVE = drop(
     a.num_layers_per_virtual_pipeline_stage,
     also=(a.num_virtual_stages_per_pipeline_rank, GROUP),
-    title="drop the virtual stages",
+    title="remove the virtual stages",
 )
 PLACES = (
     a.global_batch_size,
@@ -40,7 +40,7 @@ MEGATRON.add(
         "interleaved-micro-batches-below-stages",
         all_of(INTERLEAVED, GROUP.is_none, BATCHES < STAGES),
         message=(
-            "{num_microbatches} micro-batches a step are fewer than the {pipeline_model_parallel_size} pipeline "
+            "{num_microbatches} micro-batches per step are fewer than the {pipeline_model_parallel_size} pipeline "
             "stages; virtual stages need at least as many"
         ),
         at=PLACES,
@@ -51,7 +51,7 @@ MEGATRON.add(
         "interleaved-micro-batches-left-over",
         all_of(INTERLEAVED, GROUP.is_none, BATCHES > STAGES, BATCHES % STAGES > 0),
         message=(
-            "{num_microbatches} micro-batches a step are not a multiple of the {pipeline_model_parallel_size} "
+            "{num_microbatches} micro-batches per step are not a multiple of the {pipeline_model_parallel_size} "
             "pipeline stages, which virtual stages need"
         ),
         at=PLACES,
@@ -63,8 +63,8 @@ MEGATRON.add(
         all_of(INTERLEAVED, GROUP.is_set, any_of(GROUP > BATCHES, GROUP < STAGES)),
         message=(
             "a group of {microbatch_group_size_per_vp_stage} micro-batches must have at least "
-            "{pipeline_model_parallel_size}, the pipeline stages, and at most {num_microbatches}, the micro-batches "
-            "of a step"
+            "{pipeline_model_parallel_size}, the number of pipeline stages, and at most {num_microbatches}, the "
+            "number of micro-batches per step"
         ),
         at=(GROUP, *PLACES),
         fixes=(drop(GROUP), LEAVE),

@@ -24,7 +24,7 @@ MEGATRON.add(
         "layers-lost-without-pipeline",
         all_of(BY_ENDS, PIPELINE == 1, FIRST.is_set, LAST.is_set, LAYERS != FIRST + LAST),
         message=(
-            "without a pipeline, one stage is both the first and the last: the model is built with "
+            "without a pipeline, one stage is both the first and the last, so the model is built with "
             "{decoder_last_pipeline_num_layers} layers, not {num_layers}"
         ),
         why=(
@@ -42,8 +42,8 @@ MEGATRON.add(
             FIRST.is_none, LAST.is_none, a.num_layers_per_virtual_pipeline_stage.is_none, ~LEGACY, LAYERS % PIPELINE > 0
         ),
         message=(
-            "{num_layers} layers are not divisible by {pipeline_model_parallel_size} pipeline stages: this release "
-            "builds {built} of them and leaves the rest out"
+            "{num_layers} layers are not divisible by {pipeline_model_parallel_size} pipeline stages, so this release "
+            "builds {built} of them and omits the rest"
         ),
         why=(
             "every stage builds its share of the layers, rounded down; a smaller model is trained silently (refused "
@@ -74,7 +74,7 @@ MEGATRON.add(
         "delta-net-norm-drifts",
         all_of(DELTA_NET, TENSOR > 1, ~a.sequence_parallel),
         message=(
-            "gated delta net with tensor parallel {tensor_model_parallel_size} and without "
+            "gated delta net with a tensor-parallel size of {tensor_model_parallel_size} and without "
             "--sequence-parallel lets the output norm drift apart between ranks"
         ),
         why=(
@@ -91,8 +91,8 @@ MEGATRON.add(
         "sharded-checkpoint-names-layers-locally",
         all_of(a.use_megatron_fsdp, a.ckpt_format == "fsdp_dtensor", a.pipeline_model_parallel_size > 1, a.save.is_set),
         message=(
-            "fsdp_dtensor checkpoints name layers by pipeline stage: load this one only with pipeline parallel "
-            "{pipeline_model_parallel_size}"
+            "fsdp_dtensor checkpoints name layers by pipeline stage: load this one only with a pipeline-parallel size "
+            "of {pipeline_model_parallel_size}"
         ),
         why=f"loading with another pipeline size succeeds but puts layers in the wrong place ({ISSUES}/issues/7452)",
         severity=Severity.NOTE,

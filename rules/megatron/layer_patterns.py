@@ -99,8 +99,8 @@ def _split(pattern: Hybrid, pipeline: int, first: int | None, last: int | None) 
     if len(pattern.segments) == 1 and first is None and last is None and pipeline > 1 and pattern.layers % pipeline:
         return Message(
             (
-                "the {layers} layers of the pattern are not divisible by {pipeline} pipeline stages, and it has "
-                "no | that splits them"
+                "the {layers} layers of the pattern are not divisible by {pipeline} pipeline stages, and the pattern "
+                "has no | that splits the layers"
             ),
             layers=pattern.layers,
             pipeline=pipeline,
@@ -172,7 +172,11 @@ def core_moe_layer_pattern(job: Job) -> Iterator[Finding | Unverified]:
         elif odd is not None:
             said = (
                 Message(
-                    ("--moe-layer-freq has an entry {odd}; it must be 1, an expert layer, or 0, a dense one"), odd=odd
+                    (
+                        "--moe-layer-freq has an entry {odd}; each entry must be 1 (an expert layer) or 0 (a dense "
+                        "layer)"
+                    ),
+                    odd=odd,
                 ),
                 entry,
             )
@@ -245,7 +249,12 @@ def _ratios(attention: float, mlp: float) -> tuple[str, str] | None:
             return Message("{option} is {ratio}; it must be from 0 to 1", option=option, ratio=ratio), RATIOS[name]
     if attention + mlp > 1:
         return Message(
-            "attention {attention} + MLP {mlp} of the layers is more than 1", attention=attention, mlp=mlp
+            (
+                "the layers have an attention share of {attention} and an MLP share of {mlp}, which add up to more "
+                "than 1"
+            ),
+            attention=attention,
+            mlp=mlp,
         ), TOGETHER
     return None
 

@@ -41,8 +41,8 @@ MEGATRON.add(
             a.adam_beta1 < 1,
         ),
         message=(
-            "--adam-beta1 {adam_beta1} is above --adam-beta2 {adam_beta2}: gradients are averaged over more "
-            "steps than their squares"
+            "--adam-beta1 {adam_beta1} is above --adam-beta2 {adam_beta2}, so gradients are averaged over more steps "
+            "than their squares"
         ),
         why=(
             "the error bound of Adam requires the opposite, and every published recipe follows it; the two may be "
@@ -55,8 +55,8 @@ MEGATRON.add(
     refuse(
         "weight-decay-above-ten",
         all_of(TRAINS, a.weight_decay >= 10),
-        message="--weight-decay {weight_decay} is a factor, not a percentage: at a learning rate of 1e-3 weights halve in "
-        "a few steps",
+        message="--weight-decay {weight_decay} is a factor, not a percentage; at a learning rate of 1e-3, weights "
+        "halve in a few steps",
         severity=Severity.WARNING,
         at=(a.weight_decay,),
         upstream="https://arxiv.org/abs/1711.05101",
@@ -64,7 +64,7 @@ MEGATRON.add(
     refuse(
         "learning-rate-zero",
         all_of(TRAINS, a.lr.given, a.lr == 0),
-        message="--lr is 0: no weight changes",
+        message="--lr is 0, so no weight changes",
         severity=Severity.WARNING,
         at=(a.lr,),
         upstream=SCHEDULER,
@@ -72,7 +72,9 @@ MEGATRON.add(
     refuse(
         "learning-rate-far-too-high",
         all_of(TRAINS, a.optimizer == "adam", a.lr >= 0.05, a.lr <= 1),
-        message="--lr {lr} is a hundred times that of published runs with Adam; a digit of the exponent may be missing",
+        message=(
+            "--lr {lr} is a hundred times the rate of published runs with Adam; a digit of the exponent may be missing"
+        ),
         why="the loss diverges at the end of the warm-up or earlier",
         severity=Severity.WARNING,
         at=(a.lr,),
@@ -81,8 +83,8 @@ MEGATRON.add(
     refuse(
         "fine-tuning-rate-too-high",
         all_of(TRAINS, a.optimizer == "adam", a.finetune, a.load.given, a.lr >= 0.01, a.lr < 0.05),
-        message="--lr {lr} with --finetune: Adam moves every weight by about that much per step, and the loaded weights "
-        "are lost in a few steps; a digit of the exponent may be missing",
+        message="--lr {lr} makes Adam move every weight by about this much per step, so with --finetune the loaded "
+        "weights are lost in a few steps; a digit of the exponent may be missing",
         why="published fine-tuning uses 1e-6 to 1e-4, and adapters up to 1e-3",
         severity=Severity.WARNING,
         at=(a.lr,),
@@ -97,8 +99,8 @@ MEGATRON.add(
             a.lr_warmup_steps < a.lr_decay_steps,
         ),
         message=(
-            "the learning rate grows for {lr_warmup_steps} samples and falls after {lr_decay_steps}: the warm-up is "
-            "most of the schedule"
+            "the learning rate grows for {lr_warmup_steps} samples and falls after {lr_decay_steps}, so the warm-up "
+            "is most of the schedule"
         ),
         why=(
             "published runs warm up for 0.1 to 10 per cent of the schedule; there may be an extra digit, or the unit "
@@ -111,7 +113,7 @@ MEGATRON.add(
     refuse(
         "learning-rate-flat",
         all_of(TRAINS, ~a.lr_decay_style.is_in("constant", "WSD"), a.min_lr.given, a.lr > 0, a.min_lr == a.lr),
-        message="--min-lr equals --lr {lr}: with --lr-decay-style {lr_decay_style} the learning rate never falls",
+        message="--min-lr equals --lr {lr}, so the learning rate never falls under --lr-decay-style {lr_decay_style}",
         severity=Severity.WARNING,
         at=(a.min_lr, a.lr),
         upstream=SCHEDULER,
@@ -146,7 +148,7 @@ MEGATRON.add(
         ),
         message=(
             "the decay covers the last {lr_wsd_decay_iters} of --lr-decay-iters {lr_decay_iters}, but the run ends at "
-            "iteration {train_iters}: the learning rate never falls"
+            "iteration {train_iters}, so the learning rate never falls"
         ),
         why="the annealing starts at --lr-decay-iters minus --lr-wsd-decay-iters, counted from the first iteration",
         severity=Severity.WARNING,
@@ -214,7 +216,9 @@ MEGATRON.add(
     refuse(
         "wsd-decay-over-run",
         all_of(TRAINS, a.lr_decay_style == "WSD", a.lr_wsd_decay_iters.given, a.lr_wsd_decay_iters >= a.train_iters),
-        message="the last {lr_wsd_decay_iters} iterations decay, but the run has {train_iters}: there is no stable phase",
+        message=(
+            "the last {lr_wsd_decay_iters} iterations decay, but the run has {train_iters}, so there is no stable phase"
+        ),
         severity=Severity.WARNING,
         at=(a.lr_wsd_decay_iters, a.train_iters),
         upstream=SCHEDULER,
@@ -230,8 +234,8 @@ MEGATRON.add(
             a.non_persistent_save_interval.is_none,
         ),
         message=(
-            "--save-interval {save_interval} is beyond the last of {train_iters} iterations: nothing is saved before "
-            "the end"
+            "--save-interval {save_interval} is beyond the last of {train_iters} iterations, so nothing is saved "
+            "before the end"
         ),
         why="if the run ends early for any reason, all of its training is lost",
         severity=Severity.WARNING,
@@ -242,8 +246,8 @@ MEGATRON.add(
         "log-interval-beyond-run",
         all_of(TRAINS, a.log_interval.given, a.log_interval > a.train_iters, a.train_iters >= FEW),
         message=(
-            "--log-interval {log_interval} is beyond the last of {train_iters} iterations: at most the loss of the "
-            "first one is printed"
+            "--log-interval {log_interval} is beyond the last of {train_iters} iterations, so at most the loss of the "
+            "first iteration is printed"
         ),
         severity=Severity.WARNING,
         at=(a.log_interval, a.train_iters),
@@ -258,7 +262,8 @@ MEGATRON.add(
             a.distributed_timeout_minutes > MOST_MINUTES,
         ),
         message=(
-            "--distributed-timeout-minutes {distributed_timeout_minutes} is in minutes: a hanging rank blocks the job for most of a day or longer"
+            "--distributed-timeout-minutes {distributed_timeout_minutes} is in minutes, so a hanging rank blocks "
+            "the job for most of a day or longer"
         ),
         why="a hanging collective is only noticed after the timeout, and all devices wait for it",
         severity=Severity.WARNING,
@@ -268,7 +273,7 @@ MEGATRON.add(
     refuse(
         "dropout-of-everything",
         all_of(TRAINS, any_of(a.hidden_dropout == 1, a.attention_dropout == 1)),
-        message="a dropout of 1 drops everything: --hidden-dropout {hidden_dropout}, --attention-dropout "
+        message="a dropout of 1 drops everything: --hidden-dropout is {hidden_dropout} and --attention-dropout is "
         "{attention_dropout}",
         severity=Severity.WARNING,
         at=(a.hidden_dropout, a.attention_dropout),
@@ -277,7 +282,7 @@ MEGATRON.add(
     refuse(
         "init-too-wide",
         all_of(TRAINS, a.init_method_std >= 0.5),
-        message="--init-method-std {init_method_std} makes the first weights some 50 times as large as usual (0.02)",
+        message="--init-method-std {init_method_std} makes the initial weights about 50 times as large as usual (0.02)",
         why="the first losses are huge and the gradients overflow; a digit or a decimal point may be missing",
         severity=Severity.WARNING,
         at=(a.init_method_std,),
@@ -286,7 +291,10 @@ MEGATRON.add(
     refuse(
         "norm-epsilon-too-large",
         any_of(*(epsilon >= 0.01 for epsilon in EPSILON), *(epsilon <= 0 for epsilon in EPSILON)),
-        message="the epsilon of the norms is {epsilon}, not between 0 and 0.01; usual values are 1e-5 and 1e-6; a sign may be missing",
+        message=(
+            "the epsilon of the norms is {epsilon}, which is not between 0 and 0.01; usual values are 1e-5 and 1e-6, "
+            "so a minus sign may be missing"
+        ),
         shows={"epsilon": EPSILON},
         why=(
             "epsilon is added to the variance: a large value shrinks every activation, and 0 can lead to a division by "
@@ -299,7 +307,10 @@ MEGATRON.add(
     refuse(
         "adam-epsilon-too-large",
         all_of(TRAINS, a.optimizer == "adam", a.adam_eps >= 0.1),
-        message="--adam-eps is {adam_eps}; usual values are 1e-8 to 1e-15; a sign may be missing",
+        message=(
+            "--adam-eps is {adam_eps}, but usual values are 1e-8 to 1e-15; the minus sign of the exponent may be "
+            "missing"
+        ),
         why="epsilon outweighs the average of the gradients, and weights move by far less than the learning rate",
         severity=Severity.WARNING,
         at=(a.adam_eps,),
@@ -308,8 +319,8 @@ MEGATRON.add(
     refuse(
         "query-groups-left-out",
         all_of(a.group_query_attention, ~a.num_query_groups.given, a.num_attention_heads > 1),
-        message="--group-query-attention without --num-query-groups: all {num_attention_heads} heads share one key and "
-        "value",
+        message="--group-query-attention is given without --num-query-groups, so all {num_attention_heads} heads "
+        "share one key and value",
         why="the default is one group, which is multi-query attention",
         severity=Severity.WARNING,
         at=(a.group_query_attention,),
@@ -327,7 +338,7 @@ MEGATRON.add(
             ~a.moe_router_enable_expert_bias,
         ),
         message=(
-            "--moe-aux-loss-coeff {moe_aux_loss_coeff} has no effect with --moe-router-load-balancing-type none: "
+            "--moe-aux-loss-coeff {moe_aux_loss_coeff} has no effect with --moe-router-load-balancing-type none, so "
             "nothing balances the experts"
         ),
         why="tokens concentrate on a few experts, which only shows in the curves of a run that has been going for days",
@@ -354,8 +365,8 @@ MEGATRON.add(
     refuse(
         "fine-tuned-in-place",
         all_of(TRAINS, a.finetune, a.load.given, a.load == a.save, a.train_iters >= TRIAL),
-        message="--load and --save are both {load} with --finetune: every restart begins at iteration 0, from the weights "
-        "that were saved last",
+        message="--load and --save are both {load} with --finetune, so every restart begins at iteration 0 with the "
+        "weights that were saved last",
         why="with --finetune the iteration and the optimizer of the checkpoint are not read",
         severity=Severity.WARNING,
         at=(a.save, a.load),
@@ -370,7 +381,7 @@ MEGATRON.add(
             ~a.fp16,
             any_of(a.train_iters >= LONG, a.train_samples >= a.global_batch_size * LONG),
         ),
-        message="neither --bf16 nor --fp16 is given: the run trains in float32",
+        message="neither --bf16 nor --fp16 is given, so the run trains in float32",
         why="float32 needs twice the memory for activations and is several times slower; a line may be missing",
         severity=Severity.WARNING,
         at=(a.train_iters, a.train_samples),
@@ -399,8 +410,8 @@ MEGATRON.add(
         "prediction-loss-outweighs",
         all_of(TRAINS, a.mtp_num_layers > 0, a.mtp_loss_scaling_factor > 1),
         message=(
-            "--mtp-loss-scaling-factor {mtp_loss_scaling_factor}: the loss of the additional tokens outweighs that of the "
-            "next one"
+            "--mtp-loss-scaling-factor {mtp_loss_scaling_factor} makes the loss of the additional tokens outweigh the "
+            "loss of the next token"
         ),
         why="published runs use 0.1 and 0.3",
         severity=Severity.WARNING,
@@ -410,7 +421,7 @@ MEGATRON.add(
     refuse(
         "clip-grad-negative",
         all_of(TRAINS, a.clip_grad < 0),
-        message="--clip-grad {clip_grad} is negative: gradients are not clipped",
+        message="--clip-grad {clip_grad} is negative, so gradients are not clipped",
         why="gradients are only clipped if the limit is greater than 0; the sign may be a typo; 0 turns clipping off",
         severity=Severity.WARNING,
         at=(a.clip_grad,),

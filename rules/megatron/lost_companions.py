@@ -23,8 +23,8 @@ MEGATRON.add(
             ~a.step_batch_size_schedule.given,
             a.train_iters.given,
         ),
-        message="without --global-batch-size, a step is one micro-batch per data-parallel rank: "
-        "only one of {pipeline_model_parallel_size} pipeline stages works at a time",
+        message="without --global-batch-size, a step is one micro-batch per data-parallel rank, so only one of "
+        "{pipeline_model_parallel_size} pipeline stages works at a time",
         why=(
             "the global batch is then micro batch x data parallel; the pipeline is never filled, and the step is far "
             "smaller than usual"
@@ -43,8 +43,8 @@ MEGATRON.add(
             any_of(a.train_iters >= TRIAL, a.save.given),
         ),
         message=(
-            "training ends after {train_iters} iterations, within the warm-up of {lr_warmup_iters}: "
-            "--lr is never reached"
+            "training ends after {train_iters} iterations, within the warm-up of {lr_warmup_iters}, so --lr is never "
+            "reached"
         ),
         severity=Severity.WARNING,
         at=(a.train_iters, a.lr_warmup_iters),
@@ -60,8 +60,8 @@ MEGATRON.add(
             a.lr_warmup_samples >= a.train_samples,
         ),
         message=(
-            "training ends after {train_samples} samples, within the warm-up of {lr_warmup_samples}: "
-            "--lr is never reached"
+            "training ends after {train_samples} samples, within the warm-up of {lr_warmup_samples}, so --lr is never "
+            "reached"
         ),
         severity=Severity.NOTE,
         at=(a.train_samples, a.lr_warmup_samples),
@@ -70,7 +70,10 @@ MEGATRON.add(
     refuse(
         "quantized-over-float32",
         all_of(TRAINS, a.fp8.is_set, ~a.bf16, ~a.fp16),
-        message="FP8 {fp8} without --bf16 or --fp16: weights, gradients and everything outside of FP8 are float32",
+        message=(
+            "FP8 {fp8} is given without --bf16 or --fp16, so weights, gradients and everything outside of FP8 are "
+            "float32"
+        ),
         why="the run needs twice the memory, and FP8 speeds up only the matrix products",
         severity=Severity.WARNING,
         at=(a.fp8,),
@@ -79,7 +82,7 @@ MEGATRON.add(
     refuse(
         "quantized-without-transformer-engine",
         all_of(a.fp8.is_set, a.transformer_impl == "local"),
-        message="--transformer-impl local has no FP8: {fp8} is silently off",
+        message="--transformer-impl local does not support FP8, so {fp8} is silently off",
         why="only the layers of Transformer Engine compute in FP8",
         severity=Severity.WARNING,
         at=(a.transformer_impl, a.fp8),
@@ -107,7 +110,7 @@ MEGATRON.add(
             a.save_interval <= a.train_iters,
             a.train_iters >= TRIAL,
         ),
-        message="--save-interval {save_interval} without --save: no checkpoint is written",
+        message="--save-interval {save_interval} has no effect without --save: no checkpoint is written",
         why="the trained weights are lost when the job ends",
         severity=Severity.WARNING,
         at=(a.save_interval,),
@@ -126,7 +129,7 @@ MEGATRON.add(
     refuse(
         "recompute-modules-without-granularity",
         all_of(TRAINS, a.recompute_modules.given, a.recompute_modules.length > 0, a.recompute_granularity.is_none),
-        message="--recompute-modules has no effect without --recompute-granularity selective: nothing is recomputed",
+        message="--recompute-modules has no effect without --recompute-granularity selective, so nothing is recomputed",
         why="the modules are only read with the selective granularity, so the run needs more memory than planned",
         severity=Severity.WARNING,
         at=(a.recompute_modules,),
@@ -145,8 +148,8 @@ MEGATRON.add(
     refuse(
         "gc-interval-without-manual-gc",
         all_of(TRAINS, a.manual_gc_interval > 0, ~a.manual_gc),
-        message="--manual-gc-interval {manual_gc_interval} has no effect without --manual-gc: each rank collects garbage "
-        "at its own time",
+        message="--manual-gc-interval {manual_gc_interval} has no effect without --manual-gc: each rank collects "
+        "garbage at a different time",
         why="ranks that stop at different steps make all others wait; the interval is only read with --manual-gc",
         severity=Severity.WARNING,
         at=(a.manual_gc_interval,),
@@ -176,7 +179,7 @@ MEGATRON.add(
     refuse(
         "spec-without-function",
         all_of(a.spec.length == 1, ~a.spec.has("local")),
-        message="--spec {spec} has one word; it takes a module and the name of a function in it",
+        message="--spec {spec} has only one word; it takes a module and the name of a function in that module",
         why="both words are unpacked when the model is built; the run fails at launch",
     ),
 )

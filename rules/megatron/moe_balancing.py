@@ -145,7 +145,7 @@ def balance_without_coefficient(job: Job) -> Iterator[Finding | Unverified]:
         return
     edits = job.arguments.put("moe_aux_loss_coeff", 0.01)
     yield Finding(
-        Message("{kind} balances nothing: --moe-aux-loss-coeff is not given and defaults to 0", kind=named[0]),
+        Message("{kind} balances nothing, because --moe-aux-loss-coeff is not given and defaults to 0", kind=named[0]),
         job.place(kind),
         key=kind.key,
         fix=Fix("set --moe-aux-loss-coeff 0.01", edits, offered=True) if edits else None,

@@ -30,7 +30,7 @@ MEGATRON.add(
     refuse(
         "mtp-with-context-parallel",
         all_of(MTP, a.context_parallel_size != 1),
-        message="multi-token prediction does not work with context parallel {context_parallel_size}",
+        message="multi-token prediction does not work with a context-parallel size of {context_parallel_size}",
         unless_framework="mindspeed-llm",  # hides the prediction layers from the check
     ),
     refuse(
@@ -58,14 +58,15 @@ MEGATRON.add(
         POSITIONS == "mrope",
         a.mrope_section.is_set,
         message=(
-            "--position-embedding-type mrope needs --mrope-section, how a head is shared among time, height and width"
+            "--position-embedding-type mrope needs --mrope-section, which divides each head among time, height "
+            "and width"
         ),
         at=(POSITIONS,),
     ),
     refuse(
         "expert-parallel-without-experts",
         all_of(a.expert_model_parallel_size > 1, a.num_experts.is_none),
-        message="expert parallel {expert_model_parallel_size} needs --num-experts, which is not set",
+        message="an expert-parallel size of {expert_model_parallel_size} needs --num-experts, which is not set",
         fixes=(drop(a.expert_model_parallel_size),),
         layout=True,
     ),
@@ -104,21 +105,21 @@ MEGATRON.add(
         "latent-size-without-experts",
         all_of(a.moe_latent_size.is_set, a.moe_latent_size > 0),
         a.num_experts.is_set,
-        message="--moe-latent-size {moe_latent_size} needs a mixture of experts, and the model has no experts",
+        message="--moe-latent-size {moe_latent_size} needs a mixture of experts, but the model has no experts",
         at=(a.moe_latent_size,),
         fixes=(drop(a.moe_latent_size, safety=Safety.SAFE),),
     ),
     refuse(
         "squared-relu-with-swiglu",
         all_of(a.squared_relu, a.swiglu),
-        message="--squared-relu and --swiglu are both given; the MLP has one activation",
+        message="--squared-relu and --swiglu are both given, but the MLP has only one activation",
         why=CONFIGURED,
         fixes=(drop(a.squared_relu), drop(a.swiglu)),
     ),
     refuse(
         "quick-geglu-with-swiglu",
         all_of(a.quick_geglu, a.swiglu, ~a.squared_relu),
-        message="--quick-geglu and --swiglu are both given; the MLP has one activation",
+        message="--quick-geglu and --swiglu are both given, but the MLP has only one activation",
         why=CONFIGURED,
         at=(a.quick_geglu, a.swiglu),
         fixes=(drop(a.quick_geglu), drop(a.swiglu)),
@@ -126,7 +127,7 @@ MEGATRON.add(
     refuse(
         "rope-type-without-latent-attention",
         all_of(a.rope_type.is_set, ~a.multi_latent_attention, a.rope_type != "rope"),
-        message="--rope-type {rope_type} needs --multi-latent-attention; other attention has rope only",
+        message="--rope-type {rope_type} needs --multi-latent-attention; other kinds of attention support only rope",
         why=CONFIGURED,
         at=(a.rope_type,),
         fixes=(drop(a.rope_type),),

@@ -49,14 +49,14 @@ MEGATRON.add(
     refuse(
         "step-overlap-without-virtual-stages",
         all_of(WITH_STEP, a.virtual_pipeline_model_parallel_size.is_none),
-        message="--overlap-param-gather-with-optimizer-step needs virtual pipeline stages, and there are none",
+        message="--overlap-param-gather-with-optimizer-step needs virtual pipeline stages, but there are none",
         at=(WITH_STEP,),
         fixes=(drop(WITH_STEP, safety=Safety.SAFE),),
     ),
     refuse(
         "step-overlap-with-distributed-checkpoint",
         all_of(WITH_STEP, a.use_dist_ckpt),
-        message="--overlap-param-gather-with-optimizer-step only works with --ckpt-format torch, not {ckpt_format}",
+        message="--overlap-param-gather-with-optimizer-step works only with --ckpt-format torch, not {ckpt_format}",
         at=(WITH_STEP, a.ckpt_format),
         fixes=(drop(WITH_STEP, safety=Safety.SAFE), put(a.ckpt_format, "torch")),
     ),
@@ -119,7 +119,7 @@ MEGATRON.add(
     refuse(
         "optimizer-offload-with-fp8-gather",
         all_of(a.optimizer_cpu_offload, a.fp8_param_gather, a.fp8_recipe != "delayed"),
-        message="--optimizer-cpu-offload gathers fp8 weights only with the recipe delayed, not {fp8_recipe}",
+        message="--optimizer-cpu-offload gathers fp8 weights only with the delayed recipe, not {fp8_recipe}",
         at=(a.fp8_recipe, a.optimizer_cpu_offload, a.fp8_param_gather),
         fixes=(put(a.fp8_recipe, "delayed"), drop(a.fp8_param_gather)),
     ),
@@ -165,7 +165,8 @@ MEGATRON.add(
         "averaging-with-per-token-loss",
         all_of(a.calculate_per_token_loss, a.ddp_average_in_collective, ~a.use_torch_fsdp2, ~a.use_megatron_fsdp),
         message=(
-            "--ddp-average-in-collective divides by ranks, --calculate-per-token-loss by tokens; give only one of them"
+            "--ddp-average-in-collective divides by the number of ranks, but --calculate-per-token-loss by the "
+            "number of tokens; give only one of them"
         ),
         why="data parallelism refuses it when it wraps the model",
         at=(a.ddp_average_in_collective, a.calculate_per_token_loss),

@@ -47,7 +47,9 @@ def check(job: Job) -> Iterator[Finding]:
     names = [_name(word) for word in dropped]
     more = Message(" and {count} more", count=len(names) - SHOWN) if len(names) > SHOWN else ""
     message = Message(
-        "--yaml-cfg ignores {options}{more}: only its file is read", options=tuple(names[:SHOWN]), more=more
+        ("--yaml-cfg ignores {options}{more}, because only the YAML file is read"),
+        options=tuple(names[:SHOWN]),
+        more=more,
     )
     related = tuple(Related(word.span) for word in dropped[1:SHOWN])
     yield Finding(message, dropped[0].span, related, key=(names[0],), upstream=UPSTREAM)

@@ -26,8 +26,8 @@ MEGATRON.add(
         "recompute-layers-not-positive",
         all_of(UNIFORM, a.recompute_num_layers.is_set, a.recompute_num_layers <= 0),
         message=(
-            "--recompute-num-layers is {recompute_num_layers}; it must be at least 1, or uniform recomputation "
-            "never reaches the last layer"
+            "--recompute-num-layers is {recompute_num_layers}; it must be at least 1, because uniform recomputation "
+            "otherwise never reaches the last layer"
         ),
         why="the first forward pass never ends: the job hangs until its time limit",
         at=(a.recompute_num_layers,),
@@ -36,7 +36,7 @@ MEGATRON.add(
     refuse(
         "log-interval-zero",
         all_of(TRAINS, a.log_interval == 0),
-        message="--log-interval is 0; it must be at least 1: the first step divides by it",
+        message="--log-interval must be at least 1, not 0, because the first step divides by it",
         why="the run stops after the first step; to log rarely, give a large number",
         at=(a.log_interval,),
         fixes=(put(a.log_interval, 100, safety=Safety.SAFE),),
@@ -44,21 +44,21 @@ MEGATRON.add(
     refuse(
         "eval-interval-zero",
         all_of(TRAINS, a.eval_interval == 0, a.train_samples.is_none, ~a.full_validation),
-        message="--eval-interval is 0; it must be at least 1: the number of evaluations divides by it",
+        message="--eval-interval must be at least 1, not 0, because the number of evaluations is divided by it",
         why="the run stops when the data sets are built; to evaluate rarely, give a large number",
         at=(a.eval_interval,),
     ),
     refuse(
         "tensorboard-interval-zero",
         all_of(TRAINS, a.tensorboard_log_interval == 0, a.tensorboard_dir.is_set),
-        message="--tensorboard-log-interval is 0; it must be at least 1: the first step divides by it",
+        message="--tensorboard-log-interval must be at least 1, not 0, because the first step divides by it",
         why="the last rank stops after the first step",
         at=(a.tensorboard_log_interval,),
     ),
     refuse(
         "workers-negative",
         all_of(TRAINS, a.num_workers < 0, a.dataloader_type != "external"),
-        message="--num-workers is {num_workers}; it must be at least 0, which reads the data in the rank itself",
+        message="--num-workers is {num_workers}; it must be at least 0 (with 0, the rank itself reads the data)",
         why="torch's data loader refuses a negative number when the data sets are built",
         at=(a.num_workers,),
         upstream="https://pytorch.org/docs/2.9/data.html#torch.utils.data.DataLoader",
@@ -74,7 +74,7 @@ MEGATRON.add(
     refuse(
         "save-interval-zero",
         all_of(TRAINS, a.save.given, a.save_interval.given, a.save_interval == 0),
-        message="--save-interval is 0; it must be at least 1: the end of the run divides by it",
+        message="--save-interval must be at least 1, not 0, because the end of the run divides by it",
         why="nothing is saved during the run, and the run stops before it saves its final weights",
         at=(a.save_interval,),
         upstream="megatron/training/training.py",
@@ -83,7 +83,10 @@ MEGATRON.add(
     refuse(
         "loss-scale-negative",
         all_of(TRAINS, a.fp16, a.loss_scale.given, a.loss_scale < 0),
-        message="--loss-scale is {loss_scale}; it must be above 0, and without the option it adapts itself",
+        message=(
+            "--loss-scale is {loss_scale}; it must be above 0. Without the option, the loss scale is adjusted "
+            "automatically"
+        ),
         why="the optimizer refuses it when it is built",
         at=(a.loss_scale,),
         upstream=SCALER,
@@ -103,9 +106,9 @@ MEGATRON.add(
             ),
         ),
         message=(
-            "the loss scale starts at {initial_loss_scale}, has a minimum of {min_loss_scale}, a window of "
-            "{loss_scale_window} and a hysteresis of {hysteresis}: all must be above 0, and the start not below the "
-            "minimum"
+            "the loss scale starts at {initial_loss_scale}, with a minimum of {min_loss_scale}, a window of "
+            "{loss_scale_window} and a hysteresis of {hysteresis}, but all must be above 0, and the start must not be "
+            "below the minimum"
         ),
         why="the optimizer refuses it when it is built",
         at=(a.initial_loss_scale, a.min_loss_scale, a.loss_scale_window, a.hysteresis),
@@ -132,7 +135,8 @@ MEGATRON.add(
         "rotary-percent-above-one",
         all_of(a.position_embedding_type == "rope", a.rotary_percent > 1),
         message=(
-            "--rotary-percent {rotary_percent} counts as 1: it is a fraction, not a percentage, and each head is rotated completely"
+            "--rotary-percent {rotary_percent} counts as 1, because it is a fraction, not a percentage; each head "
+            "is rotated completely"
         ),
         why="a different model is trained silently",
         severity=Severity.WARNING,
@@ -141,7 +145,10 @@ MEGATRON.add(
     refuse(
         "learning-rate-above-one",
         all_of(TRAINS, a.optimizer == "adam", a.lr > 1),
-        message="--lr {lr}: Adam moves every weight by about that much per step; a sign may be missing, as in 3e-4",
+        message=(
+            "--lr {lr} makes Adam move every weight by about this much per step; a minus sign may be missing, as in "
+            "3e-4"
+        ),
         why="the loss diverges at the end of the warm-up or earlier",
         severity=Severity.WARNING,
         at=(a.lr,),

@@ -95,7 +95,7 @@ def _predicted(job: Job, text: str, predictions: int | None, pipeline: int) -> F
         parse_layout(new), pipeline, predictions
     )
     edits = value.becomes(new) if sound and layers == job.arguments.get("num_layers").raw and predictions else ()
-    return Fix(f"place the prediction layers in it: {new}", edits) if edits else None
+    return Fix(f"add the prediction layers to it: {new}", edits) if edits else None
 
 
 def _spelling(layout: Layout) -> tuple[str, str] | None:
@@ -143,7 +143,7 @@ def _counts(layout: Layout, layers: int | None, predictions: int | None) -> tupl
 
 def _without_predictions(layout: Layout) -> tuple[str, str] | None:
     """Core 0.13 accepts the letter of a prediction layer, but does not build any."""
-    return ("this release places no prediction layer, m, by a layout", "9c2470ea47") if layout.count("m") else None
+    return ("this release cannot place a prediction layer, m, in a layout", "9c2470ea47") if layout.count("m") else None
 
 
 def _predictions(layout: Layout, pipeline: int, predictions: int | None) -> tuple[str, str] | None:

@@ -35,8 +35,8 @@ MEGATRON.add(
         a.layout_num_stages,
         when=all_of(a.pipeline_model_parallel_layout.is_set, PER_CHUNK.is_none, CHUNKS.is_none),
         message=(
-            "the pipeline layout has {layout_num_stages} stages, which are not divisible by pipeline parallel "
-            "{pipeline_model_parallel_size}"
+            "the pipeline layout has {layout_num_stages} stages, which are not divisible by the pipeline-parallel "
+            "size {pipeline_model_parallel_size}"
         ),
         at=(a.pipeline_model_parallel_layout, STAGES),
         layout=True,
@@ -45,7 +45,7 @@ MEGATRON.add(
         "virtual-stages-with-uneven-split",
         all_of(BY_CHUNK, UNEVEN),
         message=(
-            "stages of different size cannot be cut into pieces of {num_layers_per_virtual_pipeline_stage} layers; "
+            "stages of different sizes cannot be cut into pieces of {num_layers_per_virtual_pipeline_stage} layers; "
             "use --num-virtual-stages-per-pipeline-rank instead"
         ),
         at=(PER_CHUNK, a.decoder_first_pipeline_num_layers, a.decoder_last_pipeline_num_layers),
@@ -66,7 +66,7 @@ MEGATRON.add(
         "stage-over-virtual-stages",
         all_of(BY_CHUNK, ~UNEVEN, LAYERS % STAGES == 0, any_of(PER_CHUNK == 0, LAYERS // STAGES % PER_CHUNK != 0)),
         message=(
-            "{layers} layers of a pipeline stage cannot be divided into virtual stages of "
+            "the {layers} layers of a pipeline stage cannot be divided into virtual stages of "
             "{num_layers_per_virtual_pipeline_stage}"
         ),
         shows={"layers": LAYERS // STAGES},
@@ -88,7 +88,7 @@ MEGATRON.add(
         "virtual-stages-without-pipeline",
         all_of(VIRTUAL.is_set, a.overlap_p2p_comm, STAGES <= 1),
         message=(
-            "{virtual_pipeline_model_parallel_size} virtual stages need a pipeline, but pipeline parallel is "
+            "{virtual_pipeline_model_parallel_size} virtual stages need a pipeline, but the pipeline-parallel size is "
             "{pipeline_model_parallel_size}"
         ),
         at=(PER_CHUNK, CHUNKS, a.pipeline_model_parallel_layout, STAGES),
@@ -110,7 +110,7 @@ MEGATRON.add(
     refuse(
         "interleaving-without-pipeline",
         all_of(any_of(PER_CHUNK.is_set, CHUNKS.is_set), STAGES <= 1),
-        message="virtual stages need a pipeline, but pipeline parallel is {pipeline_model_parallel_size}",
+        message="virtual stages need a pipeline, but the pipeline-parallel size is {pipeline_model_parallel_size}",
         fixes=(drop(PER_CHUNK, safety=Safety.SAFE), drop(CHUNKS, safety=Safety.SAFE)),
         layout=True,
     ),
@@ -139,8 +139,8 @@ MEGATRON.add(
         "parallel-size-zero",
         any_of(a.tensor_model_parallel_size <= 0, STAGES <= 0, a.context_parallel_size <= 0),
         message=(
-            "tensor {tensor_model_parallel_size} x pipeline {pipeline_model_parallel_size} x context parallel "
-            "{context_parallel_size}: every size must be at least 1"
+            "tensor {tensor_model_parallel_size} x pipeline {pipeline_model_parallel_size} x context "
+            "{context_parallel_size}: every parallel size must be at least 1"
         ),
         why="the run divides by this size, or gets a negative number of ranks, before it starts",
     ),

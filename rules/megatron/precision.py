@@ -16,7 +16,7 @@ MEGATRON.add(
         "two-precisions",
         a.fp16,
         a.bf16,
-        message="--fp16 and --bf16 are both given; a run trains in one of them",
+        message="--fp16 and --bf16 are both given, but a run trains in only one of them",
     ),
     refuse(
         "main-grads-with-fp32-accumulation",
@@ -35,7 +35,7 @@ MEGATRON.add(
     refuse(
         "fp32-residual-in-fp32",
         all_of(a.fp32_residual_connection, ~a.fp16, ~a.bf16),
-        message="--fp32-residual-connection needs --bf16 or --fp16; the run is in fp32",
+        message="--fp32-residual-connection needs --bf16 or --fp16, but the run is in fp32",
         at=(a.fp32_residual_connection,),
         fixes=(put(a.bf16), drop(a.fp32_residual_connection, safety=Safety.SAFE)),
     ),
@@ -50,7 +50,7 @@ MEGATRON.add(
         "fp4-with-fp8",
         a.fp4.is_set,
         a.fp8.is_set,
-        message="--fp4-format and --fp8-format are both given; a run computes in one of them",
+        message="--fp4-format and --fp8-format are both given, but a run computes in only one of them",
         fixes=(drop(a.fp8), drop(a.fp4)),
     ),
     requires(
@@ -127,7 +127,7 @@ MEGATRON.add(
     refuse(
         "block-graph-fp8-recipe",
         all_of(BLOCK, a.fp8.is_set, a.transformer_impl == "inference_optimized", a.fp8_recipe != "mxfp8"),
-        message="inference graphs of whole blocks run fp8 only with the recipe mxfp8, not {fp8_recipe}",
+        message="inference graphs of whole blocks run fp8 only with the mxfp8 recipe, not {fp8_recipe}",
         at=(a.fp8_recipe, a.inference_cuda_graph_scope),
         fixes=(put(a.fp8_recipe, "mxfp8"), drop(a.inference_cuda_graph_scope)),
     ),
@@ -142,7 +142,7 @@ MEGATRON.add(
         "expert-parallel-in-fp16",
         a.expert_model_parallel_size > 1,
         a.fp16,
-        message="expert parallel {expert_model_parallel_size} cannot train in fp16",
+        message="an expert-parallel size of {expert_model_parallel_size} cannot train in fp16",
         at=(a.fp16, a.expert_model_parallel_size),
     ),
     refuse(

@@ -20,7 +20,7 @@ MEGATRON.add(
     refuse(
         "spread-activations-without-tensor-parallel",
         all_of(SPREAD, a.tensor_model_parallel_size <= 1),
-        message="--distribute-saved-activations needs tensor parallel above 1, not {tensor_model_parallel_size}",
+        message="--distribute-saved-activations needs a tensor-parallel size above 1, not {tensor_model_parallel_size}",
         at=(SPREAD,),
         fixes=(drop(SPREAD, safety=Safety.SAFE),),
     ),
@@ -43,7 +43,7 @@ MEGATRON.add(
         "recompute-selective-with-method",
         all_of(a.recompute_granularity == "selective", a.recompute_method.is_set),
         message=(
-            "selective recomputation has no method; --recompute-method {recompute_method} is for "
+            "selective recomputation has no method, because --recompute-method {recompute_method} is for "
             "--recompute-granularity full"
         ),
         at=(a.recompute_method, a.recompute_granularity, a.recompute_activations),
@@ -54,7 +54,8 @@ MEGATRON.add(
         a.tp_comm_overlap,
         a.sequence_parallel,
         message=(
-            "--tp-comm-overlap needs --sequence-parallel, which is off or was switched off because tensor parallel is 1"
+            "--tp-comm-overlap needs --sequence-parallel, which is off or was switched off because the "
+            "tensor-parallel size is 1"
         ),
         at=(a.tp_comm_overlap,),
         fixes=(drop(a.tp_comm_overlap, safety=Safety.SAFE),),

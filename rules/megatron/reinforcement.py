@@ -50,8 +50,8 @@ MEGATRON.add(
         INFLIGHT,
         a.rl_generation_lag.is_set,
         message=(
-            "--rl-max-inflight-requests {rl_max_inflight_requests} and --rl-generation-lag "
-            "{rl_generation_lag} set the same limit; give one of them"
+            "--rl-max-inflight-requests {rl_max_inflight_requests} and --rl-generation-lag {rl_generation_lag} set "
+            "the same limit; give only one of them"
         ),
         at=(a.rl_generation_lag, a.rl_max_inflight_requests),
         fixes=(drop(a.rl_generation_lag), drop(a.rl_max_inflight_requests)),
@@ -111,7 +111,7 @@ MEGATRON.add(
         all_of(RL, a.skip_train, a.no_load_optim, a.rl_offload_optimizer_during_inference),
         message=(
             "--skip-train with --no-load-optim creates no optimizer, so --rl-offload-optimizer-during-inference has "
-            "nothing to offload"
+            "no effect"
         ),
         at=(a.rl_offload_optimizer_during_inference, a.no_load_optim),
         fixes=(drop(a.rl_offload_optimizer_during_inference, safety=Safety.SAFE),),

@@ -24,7 +24,7 @@ MEGATRON.add(
             a.load == a.save,
             a.train_iters >= TRIAL,
         ),
-        message="--load and --save are both {load} with --no-load-optim: every restart loses the state of the optimizer",
+        message="--load and --save are both {load} with --no-load-optim, so every restart loses the optimizer state",
         why="the averages of Adam start at zero again, and with --no-load-optim the learning rate may do so as well",
         severity=Severity.WARNING,
         at=(a.no_load_optim, a.load),
@@ -39,8 +39,8 @@ MEGATRON.add(
             a.lr_warmup_samples < a.global_batch_size * FEW,
             a.train_samples >= a.global_batch_size * LONG,
         ),
-        message="--lr-warmup-samples {lr_warmup_samples} ends after fewer than ten batches of {global_batch_size}; the number "
-        "may be one of iterations",
+        message="--lr-warmup-samples {lr_warmup_samples} ends after fewer than ten batches of {global_batch_size} "
+        "samples; the value may be meant in iterations",
         why="published runs warm up for hundreds of steps: at the full learning rate, the first steps may diverge",
         severity=Severity.WARNING,
         at=(a.lr_warmup_samples, a.global_batch_size),

@@ -102,7 +102,7 @@ def saved_on_each_node(job: Job) -> Iterator[Finding | Unverified]:
         return
     if devices[0] > (LARGEST if each is None else each[0]) and iterations >= SHORT:
         message = Message(
-            "--save {folder} is on a disk of each node: none of the nodes has a complete checkpoint", folder=save.raw
+            "--save {folder} is on a node-local disk, so no node has a complete checkpoint", folder=save.raw
         )
         yield Finding(message, job.place(save), key=save.key)
 
@@ -143,8 +143,8 @@ def cache_on_each_node(job: Job) -> Iterator[Finding | Unverified]:
         return
     if devices[0] > (LARGEST if each is None else each[0]):
         message = Message(
-            "--data-cache-path {folder} is on a disk of each node: only the node of rank 0 has the index, and the others "
-            "do not find it",
+            "--data-cache-path {folder} is on a node-local disk: only the node of rank 0 has the index, and the other "
+            "nodes do not find it",
             folder=folder.raw,
         )
         yield Finding(message, job.place(folder), key=folder.key)
@@ -202,7 +202,7 @@ def taken_for_resume(job: Job) -> Iterator[Finding | Unverified]:
     ):
         return
     message = Message(
-        "{path} is another run, and without --finetune its iteration and samples are taken over", path=one
+        "{path} is another run, but without --finetune the run inherits its iteration and sample counts", path=one
     )
     yield Finding(message, job.place(load), key=load.key)
 
@@ -242,7 +242,7 @@ def load_folder_misspelt(job: Job) -> Iterator[Finding | Unverified]:
     if len(one) != len(other) or len(pairs) != 1 or not misspelt(*pairs[0]):
         return
     message = Message(
-        "--load {load} and --save {save} differ only in spelling: a restarted run does not find its checkpoints",
+        "--load {load} and --save {save} differ only in spelling, so a restarted run does not find its checkpoints",
         load=load.raw,
         save=save.raw,
     )

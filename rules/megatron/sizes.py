@@ -27,7 +27,7 @@ MEGATRON.add(
         "layers-twice",
         any_of(a.num_layers.given, a.hybrid_layer_pattern.given),
         a.encoder_num_layers.given,
-        message="--encoder-num-layers sets the number of layers again, which is already given; remove it",
+        message="--encoder-num-layers sets the number of layers, which is already given; remove it",
         at=(a.encoder_num_layers, a.num_layers, a.hybrid_layer_pattern),
         fixes=(drop(a.encoder_num_layers),),
     ),
@@ -64,7 +64,9 @@ MEGATRON.add(
         2 * a.context_parallel_size,
         a.seq_length,
         when=all_of(a.seq_length.given, a.context_parallel_size > 1),
-        message="a sequence of {seq_length} is not a multiple of 2 x context parallel {context_parallel_size}",
+        message=(
+            "a sequence of {seq_length} is not a multiple of twice the context-parallel size {context_parallel_size}"
+        ),
         why="every rank gets one chunk from the start and one from the end; " + REFUSED,
         at=(a.seq_length, a.context_parallel_size),
         layout=True,

@@ -110,7 +110,7 @@ def limit_in_minutes(job: Job) -> Iterator[Finding]:
     shown = text.partition(":")
     if shown[2] == "00" and "-" not in text and shown[0].isdecimal() and int(shown[0]) in HOURS:
         message = Message(
-            "{text} is {minutes:.0f} minutes for {count:,} iterations; hours are written {text}:00",
+            "{text} is {minutes:.0f} minutes for {count:,} iterations; hours are written as {text}:00",
             text=text,
             minutes=minutes,
             count=iterations,

@@ -61,7 +61,7 @@ MEGATRON.add(
             ~a.tokenizer_model.given,
             ~a.use_checkpoint_args,
         ),
-        message="--merge-file without --vocab-file: GPT2BPETokenizer needs both, and it is the default",
+        message="--merge-file is given without --vocab-file, but GPT2BPETokenizer, the default, needs both",
         why=WHY + "; newer releases download them",
         at=(a.merge_file,),
         after=("megatron/tokenizer-vocabulary-missing", "megatron/tokenizer-type-missing"),
@@ -75,7 +75,9 @@ MEGATRON.add(
             a.vocab_extra_ids == 0,
             ~a.use_checkpoint_args,
         ),
-        message="pretrain_t5.py needs --vocab-extra-ids: the tokenizer has no sentinel tokens to mask spans with",
+        message=(
+            "pretrain_t5.py needs --vocab-extra-ids, because the tokenizer has no sentinel tokens to mask spans with"
+        ),
         why="an assertion fails when the datasets are built",
         upstream="megatron/core/datasets/t5_dataset.py",
         at=(TYPE, a.vocab_extra_ids),

@@ -95,7 +95,7 @@ MEGATRON.add(
     refuse(
         "no-train-length",
         all_of(~a.train_iters.written, ~a.train_iters, ~a.train_samples, ~a.skip_train, a.entry_is_known),
-        message="neither --train-iters nor --train-samples is set: the length of the training is missing",
+        message="neither --train-iters nor --train-samples is set, so the length of the training is unknown",
         why="the run stops after the model is built, when its learning-rate schedule is created",
         always=True,
         at=(a.train_iters, a.train_samples),
@@ -117,7 +117,7 @@ MINDSPEED.add(
     refuse(
         "no-train-length",
         all_of(~a.train_iters.written, ~a.train_samples, ~a.skip_train, a.entry_is_known),
-        message="neither --train-iters nor --train-samples is set: the length of the training is missing",
+        message="neither --train-iters nor --train-samples is set, so the length of the training is unknown",
         why="a run that trains stops after the model is built, when its learning-rate schedule is created",
         upstream="",
         severity=Severity.WARNING,

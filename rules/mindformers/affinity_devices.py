@@ -37,7 +37,7 @@ def check(job: Job) -> Iterator[Finding]:
     for name in given.raw:
         number = _DEVICE.fullmatch(name) if isinstance(name, str) else None
         if number is None:
-            message = Message("affinity_config has {name}; the names are device_0, device_1 and so on", name=name)
+            message = Message("affinity_config has {name}; the names must be device_0, device_1 and so on", name=name)
             yield Finding(message, job.place(given), key=given.key, upstream=f"{_CONTEXT}:760")
         elif isinstance(devices.raw, int) and int(number[1]) >= devices.raw:
             message = Message(

@@ -77,7 +77,7 @@ def blended_columns(job: Job) -> Iterator[Finding]:
         return
     place = next((v for v in (mask, compressed) if v.written and v.raw is (made == WITH_MASK)), columns)
     message = Message(
-        "the loader makes {made} columns, but input_columns names {named}", made=made, named=len(columns.raw)
+        "the loader creates {made} columns, but input_columns names {named}", made=made, named=len(columns.raw)
     )
     yield Finding(message, job.place(columns, place), place.related, key=columns.key)
 

@@ -81,7 +81,7 @@ def _shared(key: Key, node: Node) -> Fix | None:
     if len(counts) < len(node.items):
         return None
     halves = [[(n + 1) // 2 for n in counts], [n // 2 for n in counts]]
-    return Fix(f"share the counts between the chunks: {halves}", (Edit("set", key, halves),))
+    return Fix(f"split the counts between the chunks: {halves}", (Edit("set", key, halves),))
 
 
 def _flat(node: Node) -> bool:

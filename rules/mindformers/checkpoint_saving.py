@@ -43,14 +43,14 @@ def checkpoint_interval(job: Job) -> Iterator[Finding]:
         return
     kinds = [kind for item in callbacks.items if (kind := item.get("type")) is not None]
     if kinds and len(kinds) == len(callbacks.items) and not any(_SAVES.search(str(kind.value)) for kind in kinds):
-        yield Finding(Message("no callback saves a checkpoint: the trained weights are lost"), kinds[-1].span)
+        yield Finding(Message("no callback saves a checkpoint, so the trained weights are lost"), kinds[-1].span)
     for index, item in enumerate(callbacks.items):
         kind, steps, seconds = item.get("type"), item.get("save_checkpoint_steps"), item.get("save_checkpoint_seconds")
         if kind is None or str(kind.value) not in ("CheckpointMonitor", "CheckpointMointor") or steps is None:
             continue
         often = seconds is not None and isinstance(seconds.value, int) and seconds.value > 0
         if steps.value == 0 and not isinstance(steps.value, bool) and not often:
-            message = Message("save_checkpoint_steps is 0: no checkpoint is saved during the run")
+            message = Message("save_checkpoint_steps is 0, so no checkpoint is saved during the run")
             yield Finding(message, steps.span, key=("callbacks", index, "save_checkpoint_steps"))
 
 
@@ -151,7 +151,10 @@ def checkpoint_redundancy(job: Job) -> Iterator[Finding]:
             )
 
 
-OTHER = "the weights in {path} have a hidden size of {before:,}, the network has {now:,}: loading them ends the run"
+OTHER = (
+    "the weights in {path} have a hidden size of {before:,}, but the network has {now:,}, so loading the weights ends "
+    "the run"
+)
 LOADS = ("load_checkpoint", "checkpoint.load_path")
 
 

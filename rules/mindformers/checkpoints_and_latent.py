@@ -104,7 +104,7 @@ MINDFORMERS.add(
             a["train_dataset.data_loader.type"] == "BlendedMegatronDatasetDataLoader",
             a["train_dataset.data_loader.sizes"].is_none,
         ),
-        message="BlendedMegatronDatasetDataLoader needs sizes: how many samples to train, to test and to evaluate with",
+        message="BlendedMegatronDatasetDataLoader needs sizes: the number of training, test and evaluation samples",
         why="the first of them is the length of the dataset; without it, the trainer crashes",
         at=(a["train_dataset.data_loader.sizes"], a["train_dataset.data_loader.type"]),
     ),
@@ -139,8 +139,8 @@ MINDFORMERS.add(
         "softmax-type-unknown",
         all_of(mcore, softmax.is_set, ~softmax.is_in(*_TYPES)),
         message=(
-            "softmax_compute_dtype {model.model_config.softmax_compute_dtype} is not a known type; it counts as not "
-            "float32"
+            "softmax_compute_dtype {model.model_config.softmax_compute_dtype} is not a known type, so it does not "
+            "count as float32"
         ),
         why="with any value except float32 or fp32, the softmax runs in the data type of the network",
         after=("wrong-type",),

@@ -64,7 +64,7 @@ def class_argument_missing(job: Job) -> Iterator[Finding]:
     if missing:
         edits = tuple(Edit("set", (*PLACE.split("."), name), USUAL[name]) for name in missing)
         message = Message("{kind} needs {names}", kind=kind.raw, names=", ".join(missing))
-        fix = Fix("give it the usual numbers", edits, offered=True)
+        fix = Fix("set them to the usual values", edits, offered=True)
         yield Finding(
             message, job.place(kind), key=kind.key, fix=fix, upstream="mindformers/wrapper/build_wrapper.py:61"
         )
@@ -162,7 +162,7 @@ def _of(job: Job, takes: Takes, place: str, kind: str) -> Iterator[Finding]:
         if argument.kind.accepts(value.raw) is False:
             yield _refused_finding(job, value, f"{place.rstrip('.0123456789')}.{name}", kind, argument)
         elif name == "learning_rate" and isinstance(value.raw, (int, float)) and value.raw < 0:
-            template = "{place}.{name} is {value}: every step would raise the loss"
+            template = "{place}.{name} is {value}, so every step would raise the loss"
             message = Message(template, place=place, name=name, value=value.raw)
             yield Finding(
                 message, job.place(value), key=value.key, severity=Severity.WARNING, upstream=argument.upstream
@@ -303,7 +303,7 @@ def _unknown_finding(
     fate = "the class refuses it" if refused else "it is ignored"
     hint = Message("; did you mean {near!r}?", near=near) if near else ""
     if name in ("beta1", "beta2") and "betas" in names:
-        near, hint = None, "; it takes both as betas: [beta1, beta2]"
+        near, hint = None, "; it takes both values as betas: [beta1, beta2]"
     elif name == "betas" and "beta1" in names:
         near, hint = None, "; it takes beta1 and beta2"
     fix = Fix(f"rename it to {near}", (Edit("rename", value.key, near),)) if near else None

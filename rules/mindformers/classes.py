@@ -65,7 +65,7 @@ def class_missing(job: Job) -> Iterator[Finding]:
             else Edit("set", ("trainer", "type"), _TRAINER)
         )
         fix = (
-            Fix(f"set its type to {_TRAINER}, which is usual", (edit,), explained=True)
+            Fix(f"set its type to the usual value, {_TRAINER}", (edit,), explained=True)
             if job.documents[0].launch is None
             else None
         )
@@ -119,7 +119,7 @@ def _network(job: Job, model: Node) -> Iterator[Finding]:
     if config is not None and config.kind in ("sequence", "scalar"):
         if job.arguments.get("training").raw is True:
             line = _CONFIG.get(read_at(job.target.version), _CONFIG["1.5.0"])
-            message = "model.model_config must be a mapping, the type of the model and its sizes"
+            message = "model.model_config must be a mapping with the type of the model and its sizes"
             place = f"mindformers/trainer/trainer.py:{line}"
             yield Finding(message, config.span, key=("model", "model_config"), upstream=place)
         return
@@ -128,7 +128,7 @@ def _network(job: Job, model: Node) -> Iterator[Finding]:
     fix = None
     if usual and arch is not None:
         fix = Fix(
-            f"set it to {usual}, which is usual", (Edit("set", ("model", "arch", "type"), usual),), explained=True
+            f"set it to the usual value, {usual}", (Edit("set", ("model", "arch", "type"), usual),), explained=True
         )
     if arch is None or arch.kind == "scalar":
         none = "there is no model.arch"
@@ -148,7 +148,7 @@ def _untyped(job: Job, name: str, node: Node, fix: Fix | None) -> Iterator[Findi
         return
     mcore = name == "model_config" and node.get("model_type") is not None
     hint = "; for an mcore network, set use_legacy: False" if mcore else ""
-    message = Message("model.{name} has no type; it is required{hint}", name=name, hint=hint)
+    message = Message("model.{name} has no type, which is required{hint}", name=name, hint=hint)
     place = _place(job, _NO_TYPE if kind is None else _NULL_TYPE)
     yield Finding(message, (kind or node).span, key=("model", name), fix=fix, upstream=place)
 

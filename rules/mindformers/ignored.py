@@ -43,7 +43,7 @@ MINDFORMERS.add(
         "interleave-half-on",
         all_of(automatic, pipeline > 1, chunks > 1, ~a["pipeline_interleave"]),
         message=(
-            "pp_interleave_num {model.model_config.pp_interleave_num} has no effect: "
+            "pp_interleave_num {model.model_config.pp_interleave_num} has no effect, because "
             "parallel.pipeline_config.pipeline_interleave is not on"
         ),
         why="interleaving has two switches, and one alone is silently ignored",
@@ -53,7 +53,7 @@ MINDFORMERS.add(
     refuse(
         "optimizer-shard",
         all_of(legacy, shard),
-        message="optimizer_shard has no effect; parallel.enable_parallel_optimizer decides",
+        message="optimizer_shard has no effect; use parallel.enable_parallel_optimizer",
         why="no release reads the setting",
         at=(shard,),
         fixes=(drop(shard, safety=Safety.SAFE),),
@@ -112,8 +112,8 @@ MINDFORMERS.add(
             a["shape.vocab"] % (tensor * context) != 0,
         ),
         message=(
-            "vocab_size {shape.vocab} is not divisible by model_parallel {parallel_config.model_parallel}: "
-            "every rank holds the whole embedding"
+            "vocab_size {shape.vocab} is not divisible by model_parallel {parallel_config.model_parallel}, so every "
+            "rank holds the whole embedding"
         ),
         why="the layer falls back to full copies with a warning, which costs memory",
         at=(a["model.model_config.vocab_size"], tensor),
@@ -131,7 +131,7 @@ MINDFORMERS.add(
     refuse(
         "use-past-in-training",
         all_of(legacy, training, a["model.model_config.use_past"].written.is_in(True)),
-        message="use_past is on in a training config; the trainer switches it off",
+        message="use_past is on in a training config, but the trainer switches it off",
         why="a cache of past keys is only used for prediction",
         at=(a["model.model_config.use_past"],),
         fixes=(put(a["model.model_config.use_past"], False, safety=Safety.SAFE),),
@@ -166,7 +166,7 @@ MINDFORMERS.add(
         "profile-steps-reset",
         all_of(training, a["profile"], a["profile_start_step"].given, a["profile_start_step"] > a["profile_stop_step"]),
         message=(
-            "profile_start_step {profile_start_step} is after profile_stop_step {profile_stop_step}: steps 1 to 10 "
+            "profile_start_step {profile_start_step} is after profile_stop_step {profile_stop_step}, so steps 1 to 10 "
             "are profiled"
         ),
         why="the callback resets both to their defaults with a warning",

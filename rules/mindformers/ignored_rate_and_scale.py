@@ -40,7 +40,9 @@ def ignored_rate(job: Job) -> Iterator[Finding]:
     if not all(isinstance(rate, float) for rate in rates) or rates[0] == rates[1]:
         return
     message = Message(
-        "optimizer.learning_rate {own} is not used: lr_schedule.learning_rate is {used}", own=rates[0], used=rates[1]
+        ("optimizer.learning_rate {own} is not used, because lr_schedule.learning_rate is {used}"),
+        own=rates[0],
+        used=rates[1],
     )
     yield Finding(message, job.place(own, used), key=own.key)
 
@@ -78,5 +80,5 @@ def half_unscaled(job: Job) -> Iterator[Finding]:
     if kind is None or kind.raw != HALF or wrapper is None or wrapper.raw != "MFTrainOneStepCell":
         return
     if scale is None or (isinstance(scale.raw, (int, float)) and not isinstance(scale.raw, bool) and scale.raw == 1):
-        message = Message("compute_dtype is float16 and scale_sense is 1: small gradients become 0")
+        message = Message("compute_dtype is float16 and scale_sense is 1, so small gradients become 0")
         yield Finding(message, job.place(kind, scale), key=kind.key)

@@ -155,7 +155,7 @@ def _fixes(job: Job, row: Checked, value: Value) -> Iterator[Fix]:
     if fewest is not None:
         yield Fix(f"write {fewest}", value.becomes(fewest))
     elif row.name not in _NO_DEFAULT:
-        yield Fix(f"leave {value.key[-1]} out, so that its default applies", value.becomes(REMOVE))
+        yield Fix(f"remove {value.key[-1]}, so that its default applies", value.becomes(REMOVE))
 
 
 def _number(value: Value, kind: ValueKind) -> Iterator[Fix]:

@@ -42,7 +42,7 @@ MINDFORMERS.add(
             any_of(a["use_parallel"].given, a["load_checkpoint"].given, a["train_dataset.data_loader.type"].is_set),
             ~a["infer"].given,  # a file for mindformers/tools/export.py, which needs no mode
         ),
-        message="run_mode is not given, here or by --run_mode; it must be train, finetune, eval or predict",
+        message="run_mode is not given, here or as --run_mode; it must be train, finetune, eval or predict",
         why="the launcher rejects a run without a mode before it reads anything",
         upstream=_ENTRY,
         at=(a["run_mode"],),
@@ -75,7 +75,7 @@ MINDFORMERS.add(
         a["parallel.parallel_mode"],
         _MODES,
         message=(
-            "parallel_mode is {parallel.parallel_mode}; it must be 0 to 3 or a name in capitals such as "
+            "parallel_mode is {parallel.parallel_mode}; it must be 0 to 3 or an uppercase name such as "
             "SEMI_AUTO_PARALLEL"
         ),
         fixes=(put(a["parallel.parallel_mode"], 1),),
@@ -85,7 +85,7 @@ MINDFORMERS.add(
         a["parallel.parallel_mode"],
         (*_MODES, "MANUAL_PARALLEL"),
         message=(
-            "parallel_mode is {parallel.parallel_mode}; it must be 0 to 3 or a name in capitals such as "
+            "parallel_mode is {parallel.parallel_mode}; it must be 0 to 3 or an uppercase name such as "
             "SEMI_AUTO_PARALLEL"
         ),
         fixes=(put(a["parallel.parallel_mode"], 1),),

@@ -79,7 +79,7 @@ def bad_offset(job: Job) -> Iterator[Finding]:
         )
     elif laid.stages is not None and (total := sum(map(sum, laid.stages))) != layers.raw:
         message = Message(
-            "offset {offset} is added to every stage: this gives {total} layers, but the model has {layers}",
+            "offset {offset} is added to every stage, which gives {total} layers, but the model has {layers}",
             offset=offset.raw,
             total=total,
             layers=layers.raw,
@@ -230,7 +230,9 @@ def _columns(job: Job) -> list[object] | None:
 
 
 _TOO_FEW = "dataset_strategy has {entries} entries for the {columns} columns of train_dataset.input_columns"
-_OTHER_RANK = "dataset_strategy splits the column {column} in {numbers} dimensions; it has 2: samples and tokens"
+_OTHER_RANK = (
+    "dataset_strategy splits the column {column} in {numbers} dimensions, but the column has 2: samples and tokens"
+)
 _EMPTY = "dataset_strategy is an empty list; it must give the split of the first input"
 _OTHER_SIZE = "dataset_strategy splits the batch {ways} ways, but data_parallel is {data}"
 
@@ -293,7 +295,7 @@ def parallel_switched_off(job: Job) -> Iterator[Finding]:
     if any(isinstance(size, int) and size > 1 for size in typed):
         edits = switch.becomes(True)
         yield Finding(
-            Message("use_parallel is off: each of the {count} devices trains by itself", count=world[0]),
+            Message("use_parallel is off, so each of the {count} devices trains by itself", count=world[0]),
             job.place(switch),
             key=switch.key,
             fix=Fix("turn it on", edits) if edits else None,

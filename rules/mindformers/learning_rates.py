@@ -135,7 +135,7 @@ def warmup_missing(job: Job) -> Iterator[Finding]:
         return
     if any(a.given(f"lr_schedule.{name}") is not None for name in ("warmup_steps", "warmup_ratio", "warmup_epochs")):
         return
-    fix = Fix("warm up over no steps", (Edit("set", ("lr_schedule", "warmup_steps"), 0),))
+    fix = Fix("set the warm-up to 0 steps", (Edit("set", ("lr_schedule", "warmup_steps"), 0),))
     message = Message("lr_schedule has neither warmup_steps nor warmup_ratio; {kind} needs one of them", kind=kind.raw)
     yield Finding(
         message,

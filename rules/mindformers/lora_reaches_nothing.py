@@ -52,8 +52,8 @@ FOREIGN = frozenset(
 """Layer names of other networks, none of which Llama uses here."""
 
 ZEROS = {
-    "lora_rank": Message("lora_rank is 0: the adapters have no weights to train"),
-    "lora_alpha": Message("lora_alpha is 0: the output of the adapters is multiplied by 0"),
+    "lora_rank": Message("lora_rank is 0, so the adapters have no weights to train"),
+    "lora_alpha": Message("lora_alpha is 0, so the output of the adapters is multiplied by 0"),
 }
 
 

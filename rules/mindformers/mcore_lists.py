@@ -64,7 +64,7 @@ def _bubble(job: Job, line: int) -> Iterator[Finding]:
         return
     if all(isinstance(n, int) for n in typed.raw) or len(typed.raw) < 2:
         message = Message(
-            "recompute is {typed}; zero_bubble_v needs a list for each of the two chunks", typed=typed.raw
+            "recompute is {typed}, but zero_bubble_v needs a list for each of the two chunks", typed=typed.raw
         )
         yield Finding(
             message, job.place(typed, schedule), schedule.related, key=typed.key, upstream=f"{_CONFIG}:{line}"
@@ -92,13 +92,13 @@ def _frequency(job: Job, net: str, typed: Value | None) -> Iterator[Finding]:
         return
     layers, dense = job.arguments.get(f"{net}.num_layers").raw, job.arguments.get(f"{net}.first_k_dense_replace")
     if not isinstance(typed.raw, (int, list)) or isinstance(typed.raw, bool):
-        yield _finding(job, typed, "it must be a number or a list of 0 and 1", 2574)
+        yield _finding(job, typed, "it must be a number or a list of 0s and 1s", 2574)
     elif not isinstance(layers, int) or not dense.known:
         return
     elif isinstance(dense.raw, int) and dense.raw:
         count = max(dense.raw, 0)
         if isinstance(typed.raw, list) and typed.raw != [0] * count + [1] * (layers - count):
-            template = "with first_k_dense_replace {dense}, the first {count} entries must be 0, the others 1"
+            template = "with first_k_dense_replace {dense}, the first {count} entries must be 0 and the others 1"
             every = "with first_k_dense_replace {dense}, every entry must be 1"
             wanted = Message(template if count else every, dense=dense.raw, count=count)
             yield _finding(job, typed, wanted, 2544)

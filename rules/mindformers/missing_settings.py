@@ -139,7 +139,7 @@ def _lacking(name: str, entry: Entry, t: Table, place: str, fixable: bool) -> It
             usual = _TRAINER if name == "trainer" else t.sections.get(name, {}).get(key) if key == "type" else None
             fix = None
             if isinstance(usual, str) and fixable:
-                fix = Fix(f"set it to {usual}, which is usual", (Edit("set", (name, key), usual),), explained=True)
+                fix = Fix(f"set it to the usual value, {usual}", (Edit("set", (name, key), usual),), explained=True)
             message = Message("{name} has no {key}; it is required", name=name, key=key)
             yield Finding(message, entry.key.span, key=(name,), fix=fix, upstream=place)
 
@@ -280,7 +280,7 @@ def template_not_filled(job: Job) -> Iterator[Finding]:
         return
     line = _TEMPLATE_NOT_FILLED_LINE.get(read_at(job.target.version), _TEMPLATE_NOT_FILLED_LINE["1.5.0"])
     yield Finding(
-        "train_dataset and model.arch are empty: this is a template that is still to be filled in",
+        "train_dataset and model.arch are empty, so this is a template that must still be filled in",
         data.span,
         (Related(arch.span),),
         key=("train_dataset",),

@@ -105,7 +105,7 @@ MINDFORMERS.add(
             a["parallel.pipeline_config.pipeline_interleave"].given,
             a["parallel.pipeline_config.pipeline_scheduler"].written.is_none,
         ),
-        message="pipeline_config has pipeline_interleave, which needs pipeline_scheduler as well",
+        message="pipeline_config has pipeline_interleave, which also needs pipeline_scheduler",
         why="the context accepts both or neither",
         at=(a["parallel.pipeline_config.pipeline_interleave"],),
         fixes=(put(a["parallel.pipeline_config.pipeline_scheduler"], "1f1b"),),
@@ -117,7 +117,7 @@ MINDFORMERS.add(
             a["parallel.pipeline_config.pipeline_scheduler"].given,
             a["parallel.pipeline_config.pipeline_interleave"].written.is_none,
         ),
-        message="pipeline_config has pipeline_scheduler, which needs pipeline_interleave as well",
+        message="pipeline_config has pipeline_scheduler, which also needs pipeline_interleave",
         why="the context accepts both or neither",
         at=(a["parallel.pipeline_config.pipeline_scheduler"],),
         fixes=(
@@ -151,7 +151,7 @@ MINDFORMERS.add(
             a["load_checkpoint"] != "",
             a["load_ckpt_format"] == "ckpt",
         ),
-        message="load_ckpt_format is ckpt; an mcore network predicts from safetensors only",
+        message="load_ckpt_format is ckpt, but an mcore network predicts from safetensors only",
         why="rejected when the weights are loaded, after the network is built",
         at=(a["load_ckpt_format"], a["load_checkpoint"]),
         fixes=(put(a["load_ckpt_format"], "safetensors"),),
@@ -166,7 +166,7 @@ MINDFORMERS.add(
             data > 1,
         ),
         message=(
-            "model_config has no batch_size, which counts as 1 and is not divisible by data_parallel "
+            "model_config has no batch_size, so it counts as 1, which is not divisible by data_parallel "
             "{parallel_config.data_parallel}"
         ),
         why="every data-parallel rank predicts the same number of samples",

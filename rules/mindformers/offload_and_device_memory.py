@@ -125,7 +125,7 @@ def _layers(entry: Node, name: str, index: int, on: bool) -> Iterator[_Fault]:
     if layers.kind != "sequence" and not isinstance(layers.value, bool):
         must, place = "they must be a list of layer ids, or true", (_FILE, 277)
     elif not _ids(layers):
-        must, place = "every one must be a layer id", (_FILE, 281)
+        must, place = "each entry must be a layer id", (_FILE, 281)
     elif on and any(item.kind == "sequence" for item in layers.items):
         must, place = "with swap on, they must be one flat list of layer ids", (_CHECKS, 292)
     else:
@@ -145,10 +145,10 @@ def _ids(layers: Node) -> bool:
 
 
 GIB = 2**30
-_POOL = "a pool of {pool:g} GiB exceeds the {usable:.2f} GiB that a process gets of {device}"
+_POOL = "a pool of {pool:g} GiB exceeds the {usable:.2f} GiB of {device} that a process can use"
 _BOTH = (
-    "a pool of {pool:g} GiB and {buffers:.1f} GiB of communication buffers exceed the {usable:.2f} GiB that a "
-    "process gets of {device}"
+    "a pool of {pool:g} GiB and {buffers:.1f} GiB of communication buffers exceed the {usable:.2f} GiB of {device} "
+    "that a process can use"
 )
 
 

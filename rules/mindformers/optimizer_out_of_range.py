@@ -50,17 +50,17 @@ def check(job: Job) -> Iterator[Finding]:
     for name in ("optimizer.learning_rate", "lr_schedule.learning_rate"):
         if (rate := _number(job, name)) is not None and rate[1] >= highest:
             message = Message(
-                "{name} is {rate}: Adam moves every weight by about that much per step; a sign may be missing, as in "
-                "3e-4",
+                "{name} is {rate}, so Adam moves every weight by about this much per step; a minus sign may be "
+                "missing, as in 3e-4",
                 name=name,
                 rate=rate[1],
             )
             yield Finding(message, job.place(rate[0]), key=rate[0].key)
     if (decay := _number(job, "optimizer.weight_decay")) is not None and decay[1] >= MOST_DECAY:
-        message = Message("weight_decay is {decay}; it is a factor, not a percentage", decay=decay[1])
+        message = Message("weight_decay is {decay}, but it is a factor, not a percentage", decay=decay[1])
         yield Finding(message, job.place(decay[0]), key=decay[0].key)
     if (ratio := _number(job, "lr_schedule.warmup_ratio")) is not None and MOST_WARMUP < ratio[1] < 1:
-        message = Message("warmup_ratio is {ratio}: the warm-up is most of the run", ratio=ratio[1])
+        message = Message("warmup_ratio is {ratio}, so the warm-up is most of the run", ratio=ratio[1])
         yield Finding(message, job.place(ratio[0]), key=ratio[0].key)
 
 
@@ -75,7 +75,7 @@ def _betas(job: Job) -> Iterator[Finding]:
         (place, first), (_, second) = one, two
     if isinstance(first, float) and isinstance(second, float) and second < first < 1:
         message = Message(
-            "Adam's first beta {first} is above its second {second}: gradients are averaged over more steps than "
+            "Adam's first beta {first} is above its second {second}, so gradients are averaged over more steps than "
             "their squares",
             first=first,
             second=second,

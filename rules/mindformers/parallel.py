@@ -78,8 +78,8 @@ MINDFORMERS.add(
         algorithm,
         ("colossalai_cp", "ulysses_cp", "hybird_cp"),
         message=(
-            "context_parallel_algo is {parallel_config.context_parallel_algo}; it must be colossalai_cp, "
-            "ulysses_cp or hybird_cp (so spelled) in this release"
+            "context_parallel_algo is {parallel_config.context_parallel_algo}; it must be colossalai_cp, ulysses_cp "
+            "or hybird_cp (with this exact spelling) in this release"
         ),
         why="the algorithm is looked up by name when the parallel config is created",
     ),
@@ -178,7 +178,9 @@ MINDFORMERS.add(
             a["parallel_config.pipeline_stage"].written > 1,
             a["shape.family"] == "llama",
         ),
-        message="pipeline_stage {stages} needs parallel_mode 1 or 2; this mode resets it to 1, but not everywhere",
+        message=(
+            "pipeline_stage {stages} needs parallel_mode 1 or 2, because this mode resets it to 1, but not everywhere"
+        ),
         why="the number of stages is set in two places with different values, and the network cannot be built",
         at=(a["parallel.parallel_mode"], pipeline),
         shows={"stages": a["parallel_config.pipeline_stage"].written},
@@ -187,8 +189,8 @@ MINDFORMERS.add(
         "mcore-mode",
         all_of(mcore, a["use_parallel"], ~automatic, training, a["world_size"] > 1),
         message=(
-            "mcore models need parallel_mode 1 or 2: this mode resets every parallel size to 1, which does not fit "
-            "{world_size} devices"
+            "mcore models need parallel_mode 1 or 2, because this mode resets every parallel size to 1, which does "
+            "not fit {world_size} devices"
         ),
         why="after the degrees are reset, the process groups do not cover all devices",
         at=(a["parallel.parallel_mode"],),

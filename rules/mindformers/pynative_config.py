@@ -73,7 +73,9 @@ PYNATIVE.add(
         "recompute-mode",
         a["recompute.mode"],
         ("None", "full", "select"),
-        message="recompute.mode is {recompute.mode}; it must be the string None, full or select (so spelled)",
+        message=(
+            "recompute.mode is {recompute.mode}; it must be the string None, full or select (with this exact spelling)"
+        ),
     ),
     refuse(
         "profiler-steps",
@@ -121,8 +123,8 @@ PYNATIVE.add(
         "token-interval",
         a["monitor.moe_monitor.save_tokens_per_expert_interval"] <= 0,
         message=(
-            "save_tokens_per_expert_interval is {monitor.moe_monitor.save_tokens_per_expert_interval}; it must be "
-            "at least 1, or left out to turn it off"
+            "save_tokens_per_expert_interval is {monitor.moe_monitor.save_tokens_per_expert_interval}; it must be at "
+            "least 1; omit it to turn it off"
         ),
     ),
 )

@@ -33,7 +33,7 @@ def pynative_monitor_layers(job: Job) -> Iterator[Finding]:
         return
     if isinstance(value.raw, int) and value.raw <= 0:
         message = Message(
-            "target_layers is {value}; a number of first layers must be positive",
+            "target_layers is {value}; the number of leading layers must be positive",
             value=value.raw,
         )
         yield Finding(message, job.place(value), key=value.key, upstream=f"{_CONFIG}:751")
@@ -43,7 +43,7 @@ def pynative_monitor_layers(job: Job) -> Iterator[Finding]:
         and any(layer < 0 for layer in value.raw)
     ):
         yield Finding(
-            Message("target_layers names layer {least}; layers count from 0", least=min(value.raw)),
+            Message("target_layers names layer {least}, but layer numbers start at 0", least=min(value.raw)),
             job.place(value),
             key=value.key,
             upstream=f"{_CONFIG}:756",
@@ -116,7 +116,7 @@ def pynative_lora_targets(job: Job) -> Iterator[Finding]:
     if names is None or not wanted.isidentifier() or any(wanted in name for name in (*names, *_PATH.split())):
         return
     near = get_close_matches(wanted, names, 1, 0.5)
-    hint = Message("; it has {near}", near=near[0]) if near else ""
+    hint = Message("; the nearest name is {near}", near=near[0]) if near else ""
     model = job.arguments.get("model.model_type").raw
     message = Message(
         "target_modules {value!r} matches no layer of {model}{hint}", value=value.raw, model=model, hint=hint
@@ -246,7 +246,8 @@ def pynative_expert_region(job: Job) -> Iterator[Finding]:
     if split is not None and written is not None and split[0] % split[1]:
         message = Message(
             (
-                "data parallel {data} is not divisible by the {replicas} replicas that data_parallel_shard {written} creates"
+                "the data-parallel size {data} is not divisible by the {replicas} replicas that "
+                "data_parallel_shard {written} creates"
             ),
             written=written.raw,
             replicas=split[1],

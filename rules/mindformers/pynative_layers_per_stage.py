@@ -84,23 +84,26 @@ def _form(raw: object, pipeline: int, chunks: int) -> tuple[str, int] | None:
         ), 157
     if isinstance(raw, str):
         return Message(
-            "pipeline_parallel_layers_per_stage is {raw!r}; it must be a list or auto (so spelled)", raw=raw
+            ("pipeline_parallel_layers_per_stage is {raw!r}; it must be a list or auto (with this exact spelling)"),
+            raw=raw,
         ), 158
     if not isinstance(raw, list):
         return None
     if len(raw) != pipeline:
         return Message(
-            "pipeline_parallel_layers_per_stage lists {count} stages, pipeline_parallel is {pipeline}",
+            "pipeline_parallel_layers_per_stage lists {count} stages, but pipeline_parallel is {pipeline}",
             count=len(raw),
             pipeline=pipeline,
         ), 158
     for stage, text in enumerate(raw):
         if not isinstance(text, str):
-            return Message("stage {stage} is {text}; a stage is a string such as '0-7'", stage=stage, text=text), 164
+            return Message(
+                ("stage {stage} is {text}; a stage must be a string such as '0-7'"), stage=stage, text=text
+            ), 164
         parts = text.split(",")
         if len(parts) != chunks:
             ranges = Message.plural(len(parts), "{count} range", "{count} ranges", count=len(parts))
-            message = "stage {stage} has {ranges} ({text!r}), pipeline_parallel_interleave_num is {chunks}"
+            message = "stage {stage} has {ranges} ({text!r}), but pipeline_parallel_interleave_num is {chunks}"
             return Message(message, stage=stage, ranges=ranges, text=text, chunks=chunks), 166
         for part in parts:
             if (fault := _range(stage, part)) is not None:
@@ -151,7 +154,8 @@ def _coverage(job: Job, value: Value, ranges: list[tuple[int, int]], layers: int
             )
             message = Message(
                 (
-                    "{what}: the stages do not contain each of the {layers} layers once, in order, and training silently continues"
+                    "{what}: the stages do not contain each of the {layers} layers once, in order, but training "
+                    "silently continues"
                 ),
                 what=what,
                 layers=layers,
@@ -161,7 +165,7 @@ def _coverage(job: Job, value: Value, ranges: list[tuple[int, int]], layers: int
         expected = high + 1
     if expected < layers:
         message = Message(
-            "{layers} in no stage: the model is silently trained without", layers=_layers(expected, layers - 1)
+            "{layers} in no stage, so the model is silently trained without", layers=_layers(expected, layers - 1)
         )
         yield _finding(job, value, message, f"{_PIPELINE}:194", Severity.WARNING)
 

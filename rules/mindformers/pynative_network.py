@@ -25,7 +25,7 @@ PYNATIVE.add(
     refuse(
         "mtp-layers",
         a["net.mtp_num_layers"] > 1,
-        message="{net.mtp_num_layers} multi-token-prediction layers are set; 2.1 has at most one",
+        message="{net.mtp_num_layers} multi-token-prediction layers are set, but 2.1 has at most one",
         fixes=(put(a["net.mtp_num_layers"], 1),),
     ),
     refuse(
@@ -98,7 +98,10 @@ PYNATIVE.add(
     refuse(
         "dense-layers",
         a["net.first_k_dense_replace"] < -1,
-        message="first_k_dense_replace is {net.first_k_dense_replace}; it must be a number of layers, or -1 for none",
+        message=(
+            "first_k_dense_replace is {net.first_k_dense_replace}; it must be the number of dense layers, or -1 for "
+            "none"
+        ),
     ),
     refuse(
         "dense-layers-many",
@@ -115,7 +118,7 @@ PYNATIVE.add(
     refuse(
         "hash-without-experts",
         all_of(a["net.moe_n_hash_layers"] > 0, experts.is_none),
-        message="{net.moe_n_hash_layers} hash layers need experts, and the model has none",
+        message="{net.moe_n_hash_layers} hash layers need experts, but the model has none",
         why="hash routing needs experts to send tokens to; " + WHY,
         at=(experts, a["net.moe_n_hash_layers"]),
     ),

@@ -22,7 +22,8 @@ PYNATIVE.add(
         "shard-changed",
         all_of(shard.written > 1, shard.written != shard),
         message=(
-            "data_parallel_shard {wish} becomes {parallelism.data_parallel_shard}: data parallel is {data_parallel}"
+            "data_parallel_shard is changed from {wish} to {parallelism.data_parallel_shard}, because the "
+            "data-parallel size is {data_parallel}"
         ),
         why="replicas are data parallel / shard, rounded down, and the shard is computed back from them",
         shows={"wish": shard.written},
@@ -31,7 +32,10 @@ PYNATIVE.add(
     refuse(
         "micro-batches-overwritten",
         all_of(pipeline > 1, batch.given, batch.written != a["micro_batches"]),
-        message="pipeline_parallel_microbatch_size {written} becomes {micro_batches}, which is derived from the batch sizes",
+        message=(
+            "pipeline_parallel_microbatch_size is changed from {written} to {micro_batches}, which is derived from "
+            "the batch sizes"
+        ),
         why="micro-batches are global_batch_size / (data parallel x local_batch_size)",
         at=(batch,),
         shows={"written": batch.written},
@@ -44,7 +48,7 @@ PYNATIVE.add(
         & (a["schedule"] == "interleaved_1f1b")
         & a["parallelism.pipeline_parallel_schedule"].is_in("1f1b", "1F1B"),
         message=(
-            "the schedule 1f1b becomes interleaved_1f1b: a stage has "
+            "the schedule is changed from 1f1b to interleaved_1f1b, because a stage has "
             "{parallelism.pipeline_parallel_interleave_num} chunks"
         ),
         why="1f1b supports only one chunk per stage; the name is changed silently",
@@ -66,7 +70,7 @@ PYNATIVE.add(
     refuse(
         "overlap-without-experts",
         (pipeline > 1) & (overlap == YES) & any_of(a["net.num_moe_experts"].is_none, a["net.num_moe_experts"] == 0),
-        message="pipeline_parallel_overlap_b_f is turned off: the model has no experts",
+        message="pipeline_parallel_overlap_b_f is turned off, because the model has no experts",
         why="without experts, there is no communication to overlap",
         at=(overlap,),
         severity=Severity.WARNING,
@@ -74,7 +78,7 @@ PYNATIVE.add(
     refuse(
         "split-without-overlap",
         (pipeline > 1) & (split == YES) & (overlap == False),
-        message="pipeline_parallel_enable_dxdw_split is turned off: it needs pipeline_parallel_overlap_b_f",
+        message="pipeline_parallel_enable_dxdw_split is turned off, because it needs pipeline_parallel_overlap_b_f",
         why="the split gradients are only used to fill the overlap",
         at=(split, overlap),
         fixes=(put(overlap),),

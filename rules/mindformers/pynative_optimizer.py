@@ -20,7 +20,7 @@ PYNATIVE.add(
         kind,
         ("AdamW", "Muon"),
         when=training,
-        message="optimizer.type is {optimizer.type}; it must be AdamW or Muon (so spelled)",
+        message="optimizer.type is {optimizer.type}; it must be AdamW or Muon (with this exact spelling)",
         at=(kind,),
     ),
     in_range(
@@ -61,7 +61,8 @@ PYNATIVE.add(
         & ~a["optimizer.comm_strategy"].is_none
         & ~a["optimizer.comm_strategy"].is_in("allgather", "allgather_deredundency"),
         message=(
-            "comm_strategy is {optimizer.comm_strategy}; it must be allgather or allgather_deredundency (so spelled)"
+            "comm_strategy is {optimizer.comm_strategy}; it must be allgather or allgather_deredundency (with "
+            "this exact spelling)"
         ),
         at=(a["optimizer.comm_strategy"],),
         fixes=(put(a["optimizer.comm_strategy"], "allgather_deredundency"),),

@@ -74,7 +74,7 @@ def _betas(job: Job) -> Iterator[Finding]:
         return
     if len(value.raw) != 2:
         yield Finding(
-            Message("betas has {count} numbers, AdamW takes two", count=len(value.raw)),
+            Message("betas has {count} numbers, but AdamW takes two", count=len(value.raw)),
             job.place(value),
             key=value.key,
             fix=_left_out(value),
@@ -87,7 +87,7 @@ def _betas(job: Job) -> Iterator[Finding]:
         )
         yield Finding(message, job.place(value), key=value.key, fix=_left_out(value), upstream=where)
     elif (bad := next((i for i, n in enumerate(value.raw) if isinstance(n, int)), None)) is not None:
-        fix = Fix("write floats", value.becomes([float(n) for n in value.raw]), Safety.SAFE)
+        fix = Fix("write the numbers as floats", value.becomes([float(n) for n in value.raw]), Safety.SAFE)
         yield Finding(
             Message("betas[{bad}] is the integer {value}; AdamW takes only floats", bad=bad, value=value.raw[bad]),
             job.place(value),
@@ -105,7 +105,9 @@ def _coefficients(job: Job) -> Iterator[Finding]:
         return
     why, line = None, 2338
     if not value.raw:
-        why = Message("ns_coefficients is empty; it must be three numbers, or a list of three numbers and a count each")
+        why = Message(
+            "ns_coefficients is empty; it must be three numbers, or a list of entries of three numbers and a count each"
+        )
     elif isinstance(value.raw[0], (int, float)) and not isinstance(value.raw[0], bool):
         if len(value.raw) != 3:
             why = Message("ns_coefficients has {count} numbers; a flat list must have three", count=len(value.raw))
@@ -174,4 +176,4 @@ def _budgets(job: Job) -> Iterator[Finding]:
 
 
 def _left_out(value: Value) -> Fix:
-    return Fix(f"leave {value.key[-1]} out, so that its default applies", value.becomes(REMOVE))
+    return Fix(f"remove {value.key[-1]}, so that its default applies", value.becomes(REMOVE))

@@ -11,8 +11,8 @@ PIPELINE = "mindformers/pynative/distributed/pipeline_parallel.py"
 GPT = "mindformers/pynative/base_models/gpt/parallelize.py"
 TRAINER = "mindformers/pynative/trainer/trainer.py"
 DEGREES = (
-    "tensor {parallelism.tensor_parallel}, pipeline {parallelism.pipeline_parallel} and context parallel "
-    "{parallelism.context_parallel} must all be at least 1"
+    "tensor {parallelism.tensor_parallel}, pipeline {parallelism.pipeline_parallel} and context "
+    "{parallelism.context_parallel}: every parallel size must be at least 1"
 )
 many = a["distributed"]
 shard, context, tensor = (
@@ -47,7 +47,7 @@ PYNATIVE.add(
     refuse(
         "shard-zero",
         a["parallelism.data_parallel_shard"].written == 0,
-        message="data_parallel_shard is 0; it must be at least 1, or -1 for all of data parallel",
+        message="data_parallel_shard is 0; it must be at least 1, or -1 for the whole data-parallel size",
         why="the trainer divides by it",
         fixes=(put(shard, -1),),
     ),
@@ -98,7 +98,7 @@ PYNATIVE.add(
         "pipeline-model",
         many & (pipeline > 1) & (a["model.model_type"] == "qwen3"),
         message=(
-            "pipeline_parallel {parallelism.pipeline_parallel} does not work with qwen3: its pynative model cannot "
+            "pipeline_parallel {parallelism.pipeline_parallel} does not work with qwen3, whose pynative model cannot "
             "be built in parts"
         ),
         why="building the first stage raises a TypeError",

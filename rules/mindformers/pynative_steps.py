@@ -63,10 +63,17 @@ def _form(ramp: list[object]) -> tuple[str, str] | None:
 
 _ABOVE = "the batch ramp starts at {start}, above the global batch {total}"
 _LEFT_OVER = (
-    "the batch ramp grows from {start} to {total} by {increment}: the difference is not a multiple, {rest} remain"
+    "the batch ramp grows from {start} to {total} by {increment}, but the difference is not a multiple of the "
+    "increment: {rest} remain"
 )
-_FIRST = "the batch ramp starts at {start}, not a multiple of data parallel {data} x local batch {local} = {unit}"
-_LATER = "the batch ramp passes {bad}, not a multiple of data parallel {data} x local batch {local} = {unit}"
+_FIRST = (
+    "the batch ramp starts at {start}, which is not a multiple of the data-parallel size {data} x local batch {local} "
+    "= {unit}"
+)
+_LATER = (
+    "the batch ramp passes {bad}, which is not a multiple of the data-parallel size {data} x local batch {local} = "
+    "{unit}"
+)
 
 
 def _arithmetic(job: Job, ramp: list[int]) -> tuple[str, str] | None:

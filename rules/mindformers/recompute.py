@@ -135,7 +135,7 @@ def _lists_agree(job: Job, lengths: list[tuple[str, Fault]]) -> Finding:
     edits = tuple(edit for fix in every for edit in fix.edits)
     many = len(lengths[0][1].node.items)
     stages = job.plan.layout.pipeline.becomes(many)
-    ways = [Fix(f"set the pipeline stages to {many}", stages, offered=True)] if stages else []
+    ways = [Fix(f"set the number of pipeline stages to {many}", stages, offered=True)] if stages else []
     ways += [Fix("shorten the lists", edits, offered=True)] if edits else []
     related = (*first.related, *(Related(fault.node.span) for _, fault in lengths[1:]))
     return replace(first, message=message, related=related, fix=next(iter(ways), None), alternatives=tuple(ways[1:]))
@@ -243,7 +243,10 @@ def recompute_beyond_stage(job: Job) -> Iterator[Finding]:
             if counts not in seen:
                 seen.append(counts)
                 message = Message(
-                    "recompute has {count} layers for stage {over}, which only has {held}: all of them are recomputed",
+                    (
+                        "recompute has {count} layers for stage {over}, which only has {held}, so all of them are "
+                        "recomputed"
+                    ),
                     over=over,
                     count=counts[over],
                     held=held[over],
@@ -362,7 +365,7 @@ def recompute_short_list(job: Job) -> Iterator[Finding]:
         return
     if all(isinstance(item.value, int) for item in node.items):
         message = Message(
-            "recompute has {counts} counts for {stages} pipeline stages: nothing is recomputed in the last {left}",
+            "recompute has {counts} counts for {stages} pipeline stages, so nothing is recomputed in the last {left}",
             counts=len(node.items),
             stages=many,
             left=many - len(node.items),

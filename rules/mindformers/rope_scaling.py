@@ -102,7 +102,7 @@ def _latent(job: Job, value: Value) -> Iterator[Finding]:
     if said is not None and known is not None and known.config and not known.latent:
         place = f"{_GPT}:{320 if matches(job.target.version, '>=2') else 310}"
         yield Finding(
-            Message("positions of type yarn need latent attention, which {said} does not have", said=said.raw),
+            Message("yarn position embeddings need latent attention, which {said} does not have", said=said.raw),
             job.place(value),
             key=value.key,
             upstream=place,
@@ -153,6 +153,8 @@ def _blind(job: Job, value: Value, said: str, kinds: tuple[str, ...]) -> Finding
     hint = Message("; did you mean {near}?", near=near) if near else ""
     line = 298 if matches(job.target.version, ">=2") else 288
     message = Message(
-        "{said} creates no rotary positions: the model does not see the order of the tokens{hint}", said=said, hint=hint
+        ("{said} creates no rotary positions, so the model does not see the order of the tokens{hint}"),
+        said=said,
+        hint=hint,
     )
     return Finding(message, job.place(value), key=value.key, severity=Severity.WARNING, upstream=f"{_GPT}:{line}")

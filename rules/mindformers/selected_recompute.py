@@ -222,13 +222,13 @@ def _defaults(job: Job, setting: str, everything: list[Item], missed: list[Item]
     if hit:
         reached = tuple(item.pattern for item in hit)
         message = Message(
-            "{setting} expands to default patterns, and of these this model has only {reached}",
+            "{setting} expands to default patterns, but this model has only {reached} of them",
             setting=setting,
             reached=reached,
         )
         return Finding(message, node.span, key=mine[0].key, severity=Severity.NOTE)
     message = Message(
-        "{setting} expands to {patterns}, and this model has no such operator, so nothing is recomputed",
+        "{setting} expands to {patterns}, but this model has no such operator, so nothing is recomputed",
         setting=setting,
         patterns=tuple(item.pattern for item in mine),
     )
@@ -345,7 +345,7 @@ def select_recompute_twice(job: Job) -> Iterator[Finding]:
         )
         related = (Related(other.node.span, "the other pattern"),) if other is not None else ()
         message = Message(
-            "'{pattern}' {does}, but {why}, and a second time fails", pattern=item.pattern, does=does, why=why
+            "'{pattern}' {does}, but {why}, and marking it twice fails", pattern=item.pattern, does=does, why=why
         )
         yield Finding(
             message, item.node.span, related, without(job, item), key=item.key, upstream=job.upstream(UPSTREAM)

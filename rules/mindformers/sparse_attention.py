@@ -122,7 +122,7 @@ for fields, net, built, added in (
         refuse(
             "sparse-share-first",
             all_of(latent, types.is_a(_LAYOUT), types.length > 0, ~types.is_a(Leads("full"))),
-            message="dsa_indexer_types begins with shared; the first layer has no indices before it to share",
+            message="dsa_indexer_types begins with shared, but the first layer has no earlier indices to share",
             why=WHY,
             at=(types,),
         ),

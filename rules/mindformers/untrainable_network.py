@@ -36,8 +36,8 @@ MINDFORMERS.add(
             end > rate,
         ),
         message=(
-            "the schedule ends at lr_end {lr_schedule.lr_end}, above learning_rate {lr_schedule.learning_rate}: "
-            "it grows after the warm-up"
+            "the schedule ends at lr_end {lr_schedule.lr_end}, above learning_rate {lr_schedule.learning_rate}, so "
+            "the learning rate grows after the warm-up"
         ),
         why="the schedule decays towards lr_end, but no check rejects a higher value",
         severity=Severity.WARNING,
@@ -50,8 +50,8 @@ MINDFORMERS.add(
             *(warm.given, total.given, warm > 0, total > 0, warm >= total, ~a["lr_schedule.warmup_ratio"].given),
         ),
         message=(
-            "warmup_steps {lr_schedule.warmup_steps} is not below total_steps {lr_schedule.total_steps}: the schedule "
-            "ends within its warm-up"
+            "warmup_steps {lr_schedule.warmup_steps} is not below total_steps {lr_schedule.total_steps}, so the "
+            "schedule ends within its warm-up"
         ),
         why="the learning rate never decays along the schedule; one of the two may lack a digit or have one too many",
         severity=Severity.WARNING,
@@ -63,7 +63,7 @@ MINDFORMERS.add(
             *(training, a["lr_schedule.type"].is_in(*DECAYING)),
             *(a["lr_schedule.warmup_ratio"].given, a["lr_schedule.warmup_ratio"] == 1),
         ),
-        message="warmup_ratio {lr_schedule.warmup_ratio} is the whole schedule: it ends within its warm-up",
+        message="warmup_ratio {lr_schedule.warmup_ratio} makes the warm-up last the whole schedule",
         why="the learning rate only grows and never decays along the schedule; the ratio may lack a digit",
         severity=Severity.WARNING,
         at=(a["lr_schedule.warmup_ratio"],),

@@ -92,7 +92,7 @@ MINDSPEED.add(
         "fb-overlap-tensor",
         OVERLAP & (a.tensor_model_parallel_size > 1) & ~a.moe_tp_extend_ep,
         at=(OVERLAP, a.tensor_model_parallel_size),
-        message="--moe-fb-overlap at tensor parallel {tensor_model_parallel_size} needs --moe-tp-extend-ep",
+        message="--moe-fb-overlap at a tensor-parallel size of {tensor_model_parallel_size} needs --moe-tp-extend-ep",
         why="before 2.1, the overlap does not support experts split by tensor parallelism; the run fails at launch",
         fixes=(put(a.moe_tp_extend_ep), drop(OVERLAP)),
     ),

@@ -12,7 +12,7 @@ MINDSPEED = ConstraintSet(
 )
 BASIC = "megatron_basic/transformer_engine_basic.py"
 SUB = (a.coc_parallel_num, a.coc_mode, a.coc_fused_kernel)
-LEAVE = drop(a.use_ascend_coc, also=SUB, title="drop coc and its options")
+LEAVE = drop(a.use_ascend_coc, also=SUB, title="remove coc and its options")
 
 MINDSPEED.add(
     refuse(
@@ -50,9 +50,9 @@ MINDSPEED.add(
         a.use_ascend_coc & a.coc_fused_kernel & (a.tensor_model_parallel_size != 8),
         severity=Severity.WARNING,
         at=(a.coc_fused_kernel, a.tensor_model_parallel_size),
-        message="the fused kernel of coc supports tensor parallel 8 only, not {tensor_model_parallel_size}",
+        message="the fused kernel of coc supports only a tensor-parallel size of 8, not {tensor_model_parallel_size}",
         why="documented upstream; no validator checks it",
-        fixes=(drop(a.coc_fused_kernel, title="use the script mode of coc"),),
+        fixes=(drop(a.coc_fused_kernel, title="use coc's script mode"),),
     ),
     one_of(
         "coc-parallel-num",
@@ -101,7 +101,11 @@ MINDSPEED.add(
         severity=Severity.WARNING,
         at=(a.coc_parallel_num, a.coc_mode),
         fixes=(
-            drop(also=(a.coc_parallel_num, a.coc_mode), safety=Safety.SAFE, title="drop what has no effect"),
+            drop(
+                also=(a.coc_parallel_num, a.coc_mode),
+                safety=Safety.SAFE,
+                title=("remove the options that have no effect"),
+            ),
             put(a.use_ascend_coc),
         ),
         message="options of coc have no effect without --use-ascend-coc",
@@ -134,7 +138,7 @@ MINDSPEED.add(
         "mc2-tensor-parallel",
         a.use_ascend_mc2 & (a.tensor_model_parallel_size == 1),
         fixes=(drop(a.use_ascend_mc2),),
-        message="--use-ascend-mc2 needs tensor parallelism, but the size is 1",
+        message="--use-ascend-mc2 needs tensor parallelism, but the tensor-parallel size is 1",
         why="MindSpeed announces that it turns the feature off, but raises an error: the run fails at launch",
         after=("mindspeed/tp-2d-mc2",),
     ),

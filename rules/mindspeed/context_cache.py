@@ -17,7 +17,7 @@ MINDSPEED.add(
     refuse(
         "kv-cache-without-context",
         POLICY.is_set & (a.context_parallel_size == 1),
-        message="--context-parallel-kv-cache-policy needs context parallelism, but the size is 1",
+        message="--context-parallel-kv-cache-policy needs context parallelism, but the context-parallel size is 1",
         fixes=(drop(POLICY, also=(INTERVAL,)),),
         why="the cache holds keys and values received from other ranks; the run fails at launch",
     ),
@@ -59,7 +59,7 @@ MINDSPEED.add(
     refuse(
         "ulysses-gather-without-context",
         GATHER & (a.context_parallel_size == 1),
-        message="--use-ulysses-allgather-kv needs context parallelism, but the size is 1",
+        message="--use-ulysses-allgather-kv needs context parallelism, but the context-parallel size is 1",
         fixes=(drop(GATHER),),
         why="there are no other ranks to gather from; the run fails at launch",
     ),

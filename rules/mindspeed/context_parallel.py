@@ -30,8 +30,8 @@ def _heads(where: Expression) -> Expression:
 
 NO_DEGREE = "{context_parallel_algo} needs --ulysses-degree-in-cp"
 BAD_DEGREE = (
-    "context parallel {context_parallel_size} must be a multiple, at least twice, of "
-    "--ulysses-degree-in-cp {ulysses_degree_in_cp}"
+    "the context-parallel size {context_parallel_size} must be a multiple, at least twice, of --ulysses-degree-in-cp "
+    "{ulysses_degree_in_cp}"
 )
 BAD_HEADS = (
     "{num_attention_heads} heads are not divisible by ulysses degree {ulysses_degree_in_cp} x tensor parallel "
@@ -62,7 +62,8 @@ MINDSPEED.add(
         RING & ((a.cp_window_size < 1) | (a.cp_window_size >= a.context_parallel_size)),
         at=(a.cp_window_size, a.context_parallel_size),
         message=(
-            "--cp-window-size {cp_window_size} must be at least 1 and below context parallel {context_parallel_size}"
+            "--cp-window-size {cp_window_size} must be at least 1 and below the context-parallel size "
+            "{context_parallel_size}"
         ),
         why=STEP,
         fixes=(drop(a.cp_window_size),),
@@ -73,7 +74,9 @@ MINDSPEED.add(
         a.context_parallel_size,
         when=RING & (a.cp_window_size >= 1) & (a.cp_window_size < a.context_parallel_size),
         at=(a.cp_window_size, a.context_parallel_size),
-        message="context parallel {context_parallel_size} is not a multiple of --cp-window-size {cp_window_size}",
+        message=(
+            "the context-parallel size {context_parallel_size} is not a multiple of --cp-window-size {cp_window_size}"
+        ),
         why=STEP,
         fixes=(drop(a.cp_window_size),),
     ),

@@ -7,7 +7,7 @@ from preflight.rules.mindspeed.shorthand import DUALPIPEV, a, clash, needs
 
 MINDSPEED = ConstraintSet("mindspeed")
 ON = a.moe_fb_overlap
-LEAVE = drop(ON, also=(a.moe_unperm2_mem_optim_swap,), title="drop --moe-fb-overlap")
+LEAVE = drop(ON, also=(a.moe_unperm2_mem_optim_swap,), title="remove --moe-fb-overlap")
 PP = a.pipeline_model_parallel_size
 LAYOUT = a.pipeline_model_parallel_layout
 ONE_STAGE = (LAYOUT.is_none & a.num_layers_per_virtual_pipeline_stage.is_none) | (
@@ -30,7 +30,7 @@ MINDSPEED.add(
         ON,
         a.moe_zero_memory_num_layers,
         why=HOOKS,
-        message="--moe-fb-overlap does not work together with --moe-zero-memory-num-layers",
+        message="--moe-fb-overlap does not work with --moe-zero-memory-num-layers",
     ),
     clash("fb-overlap-automated-pipeline", ON, a.automated_pipeline, unless_framework="mindspeed-llm", why=HOOKS),
     clash("fb-overlap-recompute-in-bubble", ON, a.recompute_in_bubble, why=HOOKS),
@@ -69,8 +69,8 @@ MINDSPEED.add(
         ON & (a.expert_tensor_parallel_size != 1),
         at=(a.expert_tensor_parallel_size, ON),
         message=(
-            "--moe-fb-overlap needs expert tensor parallel 1, not {expert_tensor_parallel_size} (the default is "
-            "the tensor parallel size)"
+            "--moe-fb-overlap needs an expert-tensor-parallel size of 1, not {expert_tensor_parallel_size} (the "
+            "default is the tensor-parallel size)"
         ),
         fixes=(put(a.expert_tensor_parallel_size, 1), LEAVE),
         why="each expert must be entirely on one rank; the run fails at launch",
@@ -82,7 +82,7 @@ MINDSPEED.add(
         fixes=(LEAVE,),
         layout=True,
         at=(ON, a.expert_model_parallel_size),
-        message="--moe-fb-overlap needs expert parallelism, but the size is 1",
+        message="--moe-fb-overlap needs expert parallelism, but the expert-parallel size is 1",
         why="without expert parallelism, there is no exchange to hide; the run fails at launch",
     ),
     needs(
@@ -98,7 +98,7 @@ MINDSPEED.add(
         ON & (a.schedules_method.is_none | ~DUALPIPEV) & (PP != 1) & ONE_STAGE,
         at=(ON, PP),
         message=(
-            "--moe-fb-overlap on pipeline {pipeline_model_parallel_size} needs "
+            "--moe-fb-overlap on {pipeline_model_parallel_size} pipeline stages needs "
             "--num-layers-per-virtual-pipeline-stage or dualpipev"
         ),
         why="the plain schedule never has two micro-batches in flight at once; the run fails at launch",
@@ -109,7 +109,7 @@ MINDSPEED.add(
         "fb-overlap-layout-noop",
         ON & LAYOUT.is_set & a.noop_layers.is_set & (a.schedules_method.is_none | ~DUALPIPEV),
         at=(a.noop_layers, LAYOUT),
-        message="--noop-layers does not work together with --pipeline-model-parallel-layout and --moe-fb-overlap",
+        message="--noop-layers does not work with --pipeline-model-parallel-layout and --moe-fb-overlap",
         fixes=(drop(a.noop_layers),),
         why="the layout already assigns all layers to stages; the run fails at launch",
     ),
@@ -121,8 +121,8 @@ MINDSPEED.add(
         fixes=(put(a.global_batch_size, PER_STAGE * 2), LEAVE),
         layout=True,
         message=(
-            "--moe-fb-overlap with virtual stages needs a global batch of twice micro batch x pipeline x data = "
-            "{product}, not {global_batch_size}"
+            "--moe-fb-overlap with virtual stages needs a global batch of {product}, twice the micro-batch x pipeline "
+            "x data-parallel sizes, not {global_batch_size}"
         ),
         why="two micro-batches must be in flight on each stage; the run fails at launch",
     ),

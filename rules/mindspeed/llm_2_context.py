@@ -15,7 +15,7 @@ MINDSPEED_LLM.add(
     refuse(
         "ring-update-without-context",
         a.use_fused_ring_attention_update & ~ON,
-        message="--use-fused-ring-attention-update needs context parallelism, but the size is 1",
+        message="--use-fused-ring-attention-update needs context parallelism, but the context-parallel size is 1",
         why="without context parallelism, there is no ring to update; the run fails at launch",
         fixes=(drop(a.use_fused_ring_attention_update),),
     ),
@@ -23,7 +23,7 @@ MINDSPEED_LLM.add(
         "context-legacy-models",
         ON & ~a.use_mcore_models,
         at=(a.context_parallel_size,),
-        message="context parallel {context_parallel_size} needs --use-mcore-models",
+        message="a context-parallel size of {context_parallel_size} needs --use-mcore-models",
         why="legacy models have no context parallelism; the run fails at launch",
         fixes=(put(a.use_mcore_models),),
     ),

@@ -88,7 +88,7 @@ MINDSPEED_LLM.add(
     refuse(
         "variable-lengths-context",
         a.variable_seq_lengths & (a.context_parallel_size > 1),
-        message="--variable-seq-lengths does not work with context parallel {context_parallel_size}",
+        message="--variable-seq-lengths does not work with a context-parallel size of {context_parallel_size}",
         why="before 2.1, samples are not padded to a length that can be split; the run fails at launch",
         fixes=(drop(a.variable_seq_lengths), put(a.context_parallel_size, 1)),
         layout=True,
@@ -104,8 +104,8 @@ MINDSPEED_LLM.add(
         "output-slices-tensor",
         (SLICES > 1) & (a.tensor_model_parallel_size > 1),
         message=(
-            "--output-layer-slice-num {output_layer_slice_num} needs tensor parallel 1, "
-            "not {tensor_model_parallel_size}"
+            "--output-layer-slice-num {output_layer_slice_num} needs a tensor-parallel size of 1, not "
+            "{tensor_model_parallel_size}"
         ),
         why="tensor parallelism already slices the output layer; the run fails at launch",
         fixes=(drop(SLICES),),

@@ -64,7 +64,7 @@ MINDSPEED_LLM.add(
         "latent-recompute-zero-memory",
         MLA & a.recompute_mla_up_proj & OVERLAP & a.mla_zero_memory,
         at=(a.mla_zero_memory, a.recompute_mla_up_proj),
-        message="--recompute-mla-up-proj does not work together with --mla-zero-memory",
+        message="--recompute-mla-up-proj does not work with --mla-zero-memory",
         why="both drop the same activations; the run fails at launch",
         fixes=(drop(a.mla_zero_memory), drop(a.recompute_mla_up_proj)),
     ),
@@ -87,7 +87,7 @@ MINDSPEED_LLM.add(
     refuse(
         "latent-divided-context",
         a.mla_fa_divide_qk & (a.context_parallel_size > 1),
-        message="--mla-fa-divide-qk does not work with context parallel {context_parallel_size}",
+        message="--mla-fa-divide-qk does not work with a context-parallel size of {context_parallel_size}",
         why="the divided kernel only supports whole sequences; the run fails at launch",
         fixes=(drop(a.mla_fa_divide_qk),),
     ),

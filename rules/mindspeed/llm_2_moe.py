@@ -30,7 +30,10 @@ MINDSPEED_LLM.add(
         "alltoall-overlap-tensor",
         OVERLAP & ~a.moe_tp_extend_ep & (a.tensor_model_parallel_size > 1),
         at=(OVERLAP, a.tensor_model_parallel_size),
-        message="--moe-alltoall-overlap-comm at tensor parallel {tensor_model_parallel_size} needs --moe-tp-extend-ep",
+        message=(
+            "--moe-alltoall-overlap-comm at a tensor-parallel size of {tensor_model_parallel_size} needs "
+            "--moe-tp-extend-ep"
+        ),
         why="experts split by tensor parallelism cannot be overlapped; the run fails at launch",
         fixes=(put(a.moe_tp_extend_ep), drop(OVERLAP)),
     ),
@@ -44,7 +47,7 @@ MINDSPEED_LLM.add(
     refuse(
         "allgather-overlap-alone",
         GATHER & (a.tensor_model_parallel_size <= 1) & (a.expert_model_parallel_size <= 1),
-        message="--moe-allgather-overlap-comm needs tensor or expert parallelism, both sizes are 1",
+        message="--moe-allgather-overlap-comm needs tensor or expert parallelism, but both sizes are 1",
         why="without either, there is no communication to hide; the run fails at launch",
         fixes=(drop(GATHER),),
     ),
@@ -62,7 +65,7 @@ MINDSPEED_LLM.add(
         at=(DENSE, FREQUENCY),
         message="--first-k-dense-replace and --moe-layer-freq need --num-experts",
         why="they set which layers have experts; the run fails at launch",
-        fixes=(drop(also=(DENSE, FREQUENCY), title="drop the choice of expert layers"),),
+        fixes=(drop(also=(DENSE, FREQUENCY), title="remove the choice of expert layers"),),
     ),
     refuse(
         "expert-layers-half",
@@ -105,7 +108,7 @@ MINDSPEED_LLM.add(
         "greedy-topk-group-range",
         GREEDY & a.routed_scaling_factor.is_set & (a.topk_group >= a.expert_model_parallel_size),
         at=(a.topk_group, a.expert_model_parallel_size),
-        message="--topk-group {topk_group} must be below expert parallel {expert_model_parallel_size}",
+        message="--topk-group {topk_group} must be below the expert-parallel size {expert_model_parallel_size}",
         why="each expert-parallel rank is one group of experts; the run fails at launch",
         layout=True,
     ),

@@ -44,7 +44,8 @@ MINDSPEED_LLM.add(
         MLA & a.recompute_mla_up_proj & ~a.mla_up_proj_tp_overlap & (a.tensor_model_parallel_size != 1),
         at=(a.recompute_mla_up_proj, a.tensor_model_parallel_size),
         message=(
-            "--recompute-mla-up-proj at tensor parallel {tensor_model_parallel_size} needs --mla-up-proj-tp-overlap"
+            "--recompute-mla-up-proj at a tensor-parallel size of {tensor_model_parallel_size} needs "
+            "--mla-up-proj-tp-overlap"
         ),
         why="recomputing the product would gather the sequence again; the run fails at launch",
         fixes=(put(a.mla_up_proj_tp_overlap), drop(a.recompute_mla_up_proj)),
@@ -61,7 +62,7 @@ MINDSPEED_LLM.add(
         "mla-recompute-zero-memory",
         MLA & a.recompute_mla_up_proj & a.mla_zero_memory,
         at=(a.recompute_mla_up_proj, a.mla_zero_memory),
-        message="--recompute-mla-up-proj does not work together with --mla-zero-memory",
+        message="--recompute-mla-up-proj does not work with --mla-zero-memory",
         why="both free the same activations; the run fails at launch",
         fixes=(drop(a.recompute_mla_up_proj), drop(a.mla_zero_memory)),
     ),
@@ -140,7 +141,7 @@ MINDSPEED_LLM.add(
     refuse(
         "indexer-quant-fused",
         QUANT.is_set & a.use_fused_lightning_indexer,
-        message="--indexer-qk-quant-scheme does not work together with --use-fused-lightning-indexer",
+        message="--indexer-qk-quant-scheme does not work with --use-fused-lightning-indexer",
         why="the fused kernel reads unquantised keys; the run fails at launch",
         fixes=(drop(QUANT), drop(a.use_fused_lightning_indexer)),
     ),

@@ -13,7 +13,7 @@ MINDSPEED_LLM.add(
     refuse(
         "global-aux-loss-pipeline",
         LOSS & (a.pipeline_model_parallel_size > 1),
-        message="--use-global-aux-loss does not work with pipeline {pipeline_model_parallel_size}",
+        message="--use-global-aux-loss does not work with {pipeline_model_parallel_size} pipeline stages",
         why="the loss is only gathered within one stage; the run fails at launch",
         fixes=(drop(LOSS),),
     ),
@@ -40,7 +40,7 @@ MINDSPEED_LLM.add(
         a.enable_high_availability,
         a.use_dist_ckpt.given,
         at=(a.use_dist_ckpt, a.enable_high_availability),
-        message="--enable-high-availability does not work together with --use-dist-ckpt",
+        message="--enable-high-availability does not work with --use-dist-ckpt",
         why="states are only saved and restored in the old format; the run fails at launch",
     ),
 )

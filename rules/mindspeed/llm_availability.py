@@ -52,8 +52,8 @@ MINDSPEED_LLM.add(
         fixes=(drop(ELASTIC),),
         layout=True,
         message=(
-            "--enable-elastic-training does not work with expert parallel {expert_model_parallel_size} or context "
-            "parallel {context_parallel_size}"
+            "--enable-elastic-training does not work with an expert-parallel size of {expert_model_parallel_size} or "
+            "a context-parallel size of {context_parallel_size}"
         ),
     ),
     refuse(

@@ -33,7 +33,7 @@ MINDSPEED_LLM.add(
         MTP & (a.context_parallel_size > 1),
         versions="<26",
         upstream="megatron/training/arguments.py:963",
-        message="--mtp-num-layers does not work with context parallel {context_parallel_size}",
+        message="--mtp-num-layers does not work with a context-parallel size of {context_parallel_size}",
         why="before 26.0, MindSpeed-LLM does not disable the check of Megatron; the run fails at launch",
         fixes=(drop(a.mtp_num_layers),),
         layout=True,
@@ -43,7 +43,7 @@ MINDSPEED_LLM.add(
         MTP & (a.context_parallel_size > 1) & a.reset_attention_mask,
         at=(a.mtp_num_layers, a.reset_attention_mask),
         message=(
-            "--mtp-num-layers with context parallel {context_parallel_size} does not work together with "
+            "--mtp-num-layers with a context-parallel size of {context_parallel_size} does not work with "
             "--reset-attention-mask"
         ),
         why="predictions would cross document boundaries; the run fails at launch",
@@ -70,8 +70,8 @@ MINDSPEED_LLM.add(
         at=(FACTOR,),
         shows={"groups": GROUPS},
         message=(
-            "--routed-scaling-factor {deprecated_routed_scaling_factor} becomes {groups}, the value of "
-            "--topk-group; use --moe-router-topk-scaling-factor"
+            "--topk-group overwrites --routed-scaling-factor {deprecated_routed_scaling_factor} with its own value, "
+            "{groups}; use --moe-router-topk-scaling-factor"
         ),
         why=(
             "before 26.0, the factor is filled from the wrong argument: gates are scaled by the number of groups, "
@@ -84,7 +84,7 @@ MINDSPEED_LLM.add(
         a.ckpt_format.given & (a.ckpt_format != "torch") & ~a.use_torch_fsdp2,  # Megatron requires it there
         severity=Severity.WARNING,
         at=(a.ckpt_format,),
-        message="--ckpt-format {ckpt_format} becomes torch",
+        message="--ckpt-format {ckpt_format} is replaced by torch",
         why="before 26.1, MindSpeed-LLM always saves in the old format",
         fixes=(put(a.ckpt_format, "torch", safety=Safety.SAFE),),
     ),
@@ -93,7 +93,7 @@ MINDSPEED_LLM.add(
         a.transformer_impl.given & (a.transformer_impl != "local"),
         severity=Severity.WARNING,
         at=(a.transformer_impl,),
-        message="--transformer-impl {transformer_impl} becomes local",
+        message="--transformer-impl {transformer_impl} is replaced by local",
         why="before 26.0, MindSpeed-LLM only has one implementation",
         fixes=(put(a.transformer_impl, "local", safety=Safety.SAFE),),
     ),

@@ -19,7 +19,7 @@ MINDSPEED.add(
         a.use_fused_swiglu & ~a.swiglu,
         severity=Severity.WARNING,
         at=(a.use_fused_swiglu,),
-        message="--use-fused-swiglu without --swiglu: the activation stays GELU",
+        message="--use-fused-swiglu has no effect without --swiglu: the activation stays GELU",
         why="the fused kernel only replaces SwiGLU, so a different model is trained",
         fixes=(put(a.swiglu),),
         after=("mindspeed-llm/fused-swiglu-kind",),
@@ -28,7 +28,7 @@ MINDSPEED.add(
         "fused-rmsnorm-with-layernorm",
         a.use_fused_rmsnorm & (a.normalization == "LayerNorm"),
         severity=Severity.WARNING,
-        message="--use-fused-rmsnorm with --normalization {normalization}: the norm stays LayerNorm",
+        message="--use-fused-rmsnorm has no effect with --normalization {normalization}: the norm stays LayerNorm",
         why="the fused kernel only replaces RMSNorm, so a different model is trained",
         fixes=(put(a.normalization, "RMSNorm"),),
         after=("mindspeed/fused-rmsnorm", "mindspeed-llm/fused-rmsnorm-kind"),
@@ -51,7 +51,9 @@ MINDSPEED_LLM.add(
         (a.lora_r.given | a.lora_alpha.given) & (a.lora_target_modules.is_none | (a.lora_target_modules.length == 0)),
         severity=Severity.WARNING,
         at=(a.lora_r, a.lora_alpha),
-        message="a LoRA rank without --lora-target-modules: no adapter is created, and all weights are trained",
+        message=(
+            "a LoRA rank is given without --lora-target-modules, so no adapter is created and all weights are trained"
+        ),
         why="adapters are only created for named modules",
     ),
     refuse(
@@ -59,7 +61,10 @@ MINDSPEED_LLM.add(
         ~a.use_legacy_models & a.spec.is_none & any_of(*(a.lora_target_modules.has(name) for name in OTHER_NAMES)),
         severity=Severity.WARNING,
         at=(a.lora_target_modules,),
-        message="--lora-target-modules {lora_target_modules} names layers that mcore does not have: no adapter is created",
+        message=(
+            "--lora-target-modules {lora_target_modules} names layers that mcore does not have, so no adapter is "
+            "created"
+        ),
         why="mcore names its layers linear_qkv, linear_proj, linear_fc1 and linear_fc2; peft skips other names",
         versions=">=2.3",
         after=("mindspeed-llm/lora-matches-nothing",),
@@ -68,7 +73,7 @@ MINDSPEED_LLM.add(
         "posttraining-without-stage",
         (a.entry == "posttrain_gpt.py") & a.stage.is_none,
         upstream="mindspeed_llm/tasks/posttrain/launcher.py:57",
-        message="posttrain_gpt.py needs --stage: without it there is no trainer",
+        message="posttrain_gpt.py needs --stage, because without it there is no trainer",
         why="the trainer is chosen by the stage; the run fails with an AttributeError when it starts training",
         fixes=(put(a.stage, "sft"),),
         versions=">=2.0",
@@ -86,7 +91,7 @@ MINDSPEED_LLM.add(
         severity=Severity.WARNING,
         at=(a.stage,),
         upstream="mindspeed_llm/tasks/posttrain/base/base_trainer.py",
-        message="--stage {stage} without --load: random weights are trained instead of a pretrained model",
+        message="--stage {stage} is given without --load, so random weights are trained instead of a pretrained model",
         why="no check requires a checkpoint, and the run starts from random initial weights",
         versions=">=2.0",
     ),

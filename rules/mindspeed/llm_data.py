@@ -24,8 +24,8 @@ MINDSPEED_LLM.add(
         a.init_method_xavier_uniform,
         upstream={"mindspeed-llm": "megatron/training/arguments.py:1046"},
         message=(
-            "--init-method-xavier-uniform ends every run: it is passed to the model's configuration "
-            "under a name that was removed"
+            "--init-method-xavier-uniform ends every run, because it is passed to the model's configuration under a "
+            "name that was removed"
         ),
         why=(
             "TransformerConfig has no field scaled_init_method; MindSpeed accepts unknown fields, "
@@ -75,7 +75,7 @@ MINDSPEED_LLM.add(
     refuse(
         "prompt-type-template",
         a.prompt_type.is_set & a.hf_chat_template,
-        message="--prompt-type does not work together with --hf-chat-template",
+        message="--prompt-type does not work with --hf-chat-template",
         why="both define the prompt format; the run fails at launch",
         fixes=(drop(a.hf_chat_template), drop(a.prompt_type)),
     ),
@@ -102,7 +102,8 @@ MINDSPEED_LLM.add(
         at=(a.tokenizer_name_or_path,),
         upstream="megatron/training/tokenizer/tokenizer.py:100",
         message=(
-            "--tokenizer-name-or-path needs --tokenizer-type PretrainedFromHF; no type is set, and there is no default"
+            "--tokenizer-name-or-path needs --tokenizer-type PretrainedFromHF, but no type is set, and there is "
+            "no default"
         ),
         fixes=(put(a.tokenizer_type, "PretrainedFromHF"),),
     ),

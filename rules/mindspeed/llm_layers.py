@@ -36,33 +36,33 @@ MINDSPEED_LLM.add(
         BY_LIST & (PP <= 1),
         fixes=(drop(a.num_layer_list),),
         layout=True,
-        message="--num-layer-list needs a pipeline, but the size is 1",
+        message="--num-layer-list needs a pipeline, but there is only 1 stage",
     ),
     refuse(
         "layer-list-virtual-stages",
         BY_LIST & VPP.is_set & (VPP != 0) & (PP != 2),
         at=(a.num_layer_list, VPP),
         fixes=(drop(VPP), drop(a.num_layer_list)),
-        message="--num-layer-list does not work together with --num-layers-per-virtual-pipeline-stage",
+        message="--num-layer-list does not work with --num-layers-per-virtual-pipeline-stage",
     ),
     refuse(
         "layer-list-two-stages",
         BY_LIST & VPP.is_set & (VPP != 0) & (PP == 2),
         at=(a.num_layer_list, VPP),
         fixes=(drop(VPP), drop(a.num_layer_list)),
-        message="--num-layer-list on pipeline 2 does not work together with --num-layers-per-virtual-pipeline-stage",
+        message="--num-layer-list on 2 pipeline stages does not work with --num-layers-per-virtual-pipeline-stage",
     ),
     refuse(
         "layer-list-dualpipev",
         BY_LIST & DUALPIPEV,
         fixes=(drop(a.num_layer_list), drop(a.schedules_method)),
-        message="--num-layer-list does not work together with --schedules-method dualpipev",
+        message="--num-layer-list does not work with --schedules-method dualpipev",
     ),
     refuse(
         "layer-list-noop",
         BY_LIST & a.noop_layers.is_set & (a.noop_layers != ""),
         fixes=(drop(a.num_layer_list), drop(a.noop_layers)),
-        message="--num-layer-list does not work together with --noop-layers: the launch crashes",
+        message="--num-layer-list does not work with --noop-layers: the launch crashes",
         why="MindSpeed-LLM tries to drop the list with a notice, but the notice raises a TypeError; the run fails at launch",
     ),
     refuse(
@@ -71,7 +71,7 @@ MINDSPEED_LLM.add(
         upstream=f"{CORE}pipeline_parallel/unaligned_pineline_feature.py:43",
         why="both define how layers are split over stages; the run fails at launch",
         fixes=(drop(a.pipeline_num_transformer_layers), drop(a.num_layer_list)),
-        message="--num-layer-list does not work together with --pipeline-num-transformer-layers",
+        message="--num-layer-list does not work with --pipeline-num-transformer-layers",
     ),
     refuse(
         "layers-over-two-stages",
@@ -101,7 +101,7 @@ MINDSPEED_LLM.add(
         at=(VPP, a.decoder_first_pipeline_num_layers, a.decoder_last_pipeline_num_layers),
         fixes=(drop(VPP),),
         message=(
-            "stages of different size cannot be cut into pieces of {num_layers_per_virtual_pipeline_stage} layers; "
+            "stages of different sizes cannot be cut into pieces of {num_layers_per_virtual_pipeline_stage} layers; "
             "use --num-virtual-stages-per-pipeline-rank instead"
         ),
         why="Megatron rejects it; on pipeline 2, virtual stages are hidden from this check; the run fails at launch",
@@ -126,8 +126,8 @@ MINDSPEED_LLM.add(
         at=(VPP, a.num_layers, PP),
         fixes=(drop(VPP),),
         message=(
-            "{num_layers_per_virtual_pipeline_stage} layers per virtual stage x pipeline 2 = all {num_layers} "
-            "layers: there is only one virtual stage"
+            "{num_layers_per_virtual_pipeline_stage} layers per virtual stage x 2 pipeline stages = all {num_layers} "
+            "layers, so there is only one virtual stage"
         ),
         why="with one virtual stage per rank, there is no interleaving; the run fails at launch",
     ),
@@ -195,7 +195,8 @@ MINDSPEED_LLM.add(
         layout=True,
         why="each expert-parallel rank is one group; the run fails at launch",
         message=(
-            "--moe-router-group-topk {moe_router_group_topk} must be below expert parallel {expert_model_parallel_size}"
+            "--moe-router-group-topk {moe_router_group_topk} must be below the expert-parallel size "
+            "{expert_model_parallel_size}"
         ),
     ),
     refuse(

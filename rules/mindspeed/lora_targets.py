@@ -71,7 +71,7 @@ def lora_empty_stage(job: Job) -> Iterator[Finding | Unverified]:
             else Message("layers {first} to {last}, all", first=first, last=last)
         )
         message = Message(
-            "with LoRA no stage may be empty, but {where} contains {held} of --noop-layers", where=where, held=held
+            "with LoRA, no stage may be empty, but {where} contains {held} of --noop-layers", where=where, held=held
         )
         yield Finding(message, job.place(noop), stages.related, key=noop.key, upstream=f"{FILE}:{line}", layout=True)
 
@@ -185,6 +185,6 @@ def _near(name: str) -> str:
 
 def _hint(names: list[str]) -> Message | str:
     if "," in names[0]:
-        return Message("; names are separated by blanks, not by commas")
+        return Message("; names are separated by spaces, not by commas")
     near = _near(names[0])
     return Message("; did you mean {near}", near=near) if near else ""

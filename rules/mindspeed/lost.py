@@ -21,7 +21,7 @@ MINDSPEED.add(
         severity=Severity.NOTE,
         upstream=f"{MEGATRON}:761",
         at=(a.sequence_parallel, TP),
-        message="--sequence-parallel is turned off: tensor parallel is 1",
+        message="--sequence-parallel is turned off, because the tensor-parallel size is 1",
         why="there is only one rank, so the sequence cannot be split; nothing is lost",
         fixes=(drop(a.sequence_parallel, safety=Safety.SAFE),),
     ),
@@ -34,8 +34,8 @@ MINDSPEED.add(
         layout=True,
         shows={"local": a.seq_length // CP},
         message=(
-            "{local} tokens per context rank are not divisible by tensor parallel {tensor_model_parallel_size} with "
-            "--sequence-parallel"
+            "{local} tokens per context rank are not divisible by the tensor-parallel size "
+            "{tensor_model_parallel_size} with --sequence-parallel"
         ),
         why="no validator checks it; the embedding cannot be scattered, and the first step fails",
     ),
@@ -48,7 +48,7 @@ MINDSPEED.add(
             "mindspeed-llm": "mindspeed_llm/core/transformer/moe/moe_layer.py:127",
         },
         at=(TP, a.num_experts),
-        message="experts with tensor parallel {tensor_model_parallel_size} need --sequence-parallel",
+        message="experts with a tensor-parallel size of {tensor_model_parallel_size} need --sequence-parallel",
         why="no validator checks it, but the expert layer raises an error in the first training step",
         after=("megatron/experts-and-tensor-without-sequence-parallel",),
         fixes=(put(a.sequence_parallel, safety=Safety.SAFE),),
@@ -98,7 +98,7 @@ MINDSPEED_LLM.add(
         severity=Severity.WARNING,
         at=(a.variable_seq_lengths,),
         upstream=f"{MEGATRON}:619",
-        message="--variable-seq-lengths has no effect: Megatron sets it to False",
+        message="--variable-seq-lengths has no effect, because Megatron sets it to False",
         why="every sample is padded to the sequence length",
         fixes=(drop(a.variable_seq_lengths, safety=Safety.SAFE), put(a.no_pad_to_seq_lengths)),
         versions=">=2.3",
@@ -108,7 +108,7 @@ MINDSPEED_LLM.add(
         all_of(a.output_layer_slice_num.given, a.output_layer_slice_num.written != 1),
         severity=Severity.WARNING,
         at=(a.output_layer_slice_num,),
-        message="--output-layer-slice-num is reset to 1; the written value has no effect",
+        message="--output-layer-slice-num is reset to 1, so the given value has no effect",
         why="logits are computed in one piece, which needs more memory",
         fixes=(drop(a.output_layer_slice_num, safety=Safety.SAFE),),
     ),
@@ -117,7 +117,7 @@ MINDSPEED_LLM.add(
         a.o2_gradient & a.bf16 & ~a.grad_reduce_in_bf16,
         severity=Severity.WARNING,
         at=(a.o2_gradient,),
-        message="--o2-gradient has no effect: gradients are kept in fp32",
+        message="--o2-gradient has no effect, because gradients are kept in fp32",
         why=(
             "the code that read it was deleted before 26.0 (a05e91c); gradients take 4 bytes per parameter, "
             "not 2 as in the manual. Megatron's --grad-reduce-in-bf16 halves them"
@@ -138,7 +138,7 @@ MINDSPEED_LLM.add(
         a.shape_order.given & a.reset_attention_mask,
         severity=Severity.NOTE,
         at=(a.shape_order,),
-        message="--shape-order becomes TND with --reset-attention-mask",
+        message="--reset-attention-mask changes --shape-order to TND",
         why="packed documents are stored one after another",
         fixes=(drop(a.shape_order, safety=Safety.SAFE),),
     ),

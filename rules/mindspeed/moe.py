@@ -75,7 +75,7 @@ MINDSPEED.add(
             "the dispatcher is allgather, the default"
         ),
         why="the allgather dispatcher permutes tokens in a different way; the run fails at launch",
-        fixes=(drop(also=PERMUTES, title="drop the fused permutation"), put(a.moe_token_dispatcher_type, "alltoall")),
+        fixes=(drop(also=PERMUTES, title="remove the fused permutation"), put(a.moe_token_dispatcher_type, "alltoall")),
     ),
     refuse(
         "permute-fusion-capacity",
@@ -83,14 +83,14 @@ MINDSPEED.add(
         at=(CAPACITY, *PERMUTES),
         message="the fused permutation with --moe-expert-capacity-factor needs --moe-pad-expert-input-to-capacity",
         why="the kernel needs the same number of tokens for every expert; the run fails at launch",
-        fixes=(put(a.moe_pad_expert_input_to_capacity), drop(also=PERMUTES, title="drop the fused permutation")),
+        fixes=(put(a.moe_pad_expert_input_to_capacity), drop(also=PERMUTES, title="remove the fused permutation")),
     ),
     refuse(
         "fix-router-expert-parallel",
         a.fix_router & (a.expert_model_parallel_size <= 1),
         unless_framework=CORE_ONLY,
         layout=True,
-        message="--fix-router needs expert parallelism, but the size is 1",
+        message="--fix-router needs expert parallelism, but the expert-parallel size is 1",
         why="without expert parallelism, there is no load to balance over ranks; the run fails at launch",
         fixes=(drop(a.fix_router),),
     ),
@@ -112,7 +112,7 @@ MINDSPEED.add(
         at=(a.balanced_moe_hot_expert_num, HOT, a.num_experts, a.expert_model_parallel_size),
         fixes=(put(a.balanced_moe_hot_expert_num, LOCAL),),
         message=(
-            "--balanced-moe-hot-expert-num {balanced_moe_hot_expert_num} is more than the {local} experts of a rank"
+            "--balanced-moe-hot-expert-num {balanced_moe_hot_expert_num} is more than the {local} experts of each rank"
         ),
         why="hot experts are chosen from the experts of each rank; the run fails at launch",
     ),
@@ -185,7 +185,7 @@ MINDSPEED.add(
         severity=Severity.WARNING,
         unless_framework=CORE_ONLY,
         fixes=(drop(a.enable_expert_placement),),
-        message="--enable-expert-placement needs expert parallelism above 1",
+        message="--enable-expert-placement needs an expert-parallel size above 1",
         why="the check is inverted and never triggers; without expert parallelism, experts cannot move to other ranks",
     ),
     refuse(

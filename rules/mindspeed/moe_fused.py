@@ -30,8 +30,8 @@ MINDSPEED.add(
         at=(FUSED, a.tensor_model_parallel_size),
         layout=True,
         message=(
-            "--moe-alltoall-mc2 with the alltoall_seq dispatcher needs tensor parallel 1, "
-            "not {tensor_model_parallel_size}"
+            "--moe-alltoall-mc2 with the alltoall_seq dispatcher needs a tensor-parallel size of 1, not "
+            "{tensor_model_parallel_size}"
         ),
         fixes=(put(DISPATCHER, "alltoall"), drop(FUSED)),
     ),
@@ -41,8 +41,8 @@ MINDSPEED.add(
         at=(a.expert_tensor_parallel_size, FUSED),
         layout=True,
         message=(
-            "--moe-alltoall-mc2 needs expert tensor parallel 1, not {expert_tensor_parallel_size} (the default is "
-            "the tensor parallel size)"
+            "--moe-alltoall-mc2 needs an expert-tensor-parallel size of 1, not {expert_tensor_parallel_size} (the "
+            "default is the tensor-parallel size)"
         ),
         fixes=(put(a.expert_tensor_parallel_size, 1), drop(FUSED)),
     ),

@@ -40,7 +40,7 @@ MINDSPEED.add(
         "alltoall-overlap-expert-parallel",
         ALLTOALL & (a.expert_model_parallel_size == 1),
         layout=True,
-        message="--moe-alltoall-overlap-comm needs expert parallelism, but the size is 1",
+        message="--moe-alltoall-overlap-comm needs expert parallelism, but the expert-parallel size is 1",
         why="without expert parallelism, there is no exchange to hide; the run fails at launch",
         fixes=(drop(ALLTOALL),),
     ),
@@ -81,7 +81,7 @@ MINDSPEED.add(
         at=(ALLTOALL, a.tensor_model_parallel_size),
         fixes=(put(a.moe_tp_extend_ep), drop(ALLTOALL)),
         message=(
-            "--moe-alltoall-overlap-comm with the alltoall_seq dispatcher at tensor parallel "
+            "--moe-alltoall-overlap-comm with the alltoall_seq dispatcher at a tensor-parallel size of "
             "{tensor_model_parallel_size} needs --moe-tp-extend-ep"
         ),
     ),

@@ -70,7 +70,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     drop = tuple(edit for name in removable for edit in arguments.put(name, REMOVE))
     keep = tuple(edit for name in switches[:-1] for edit in arguments.put(name, REMOVE))
     fixes = (
-        [Fix(f"remove {' and '.join(names)}, which did nothing", drop, Safety.SAFE)]
+        [Fix(f"remove {' and '.join(names)}, which have no effect", drop, Safety.SAFE)]
         if len(removable) == len(unused)
         else []
     )

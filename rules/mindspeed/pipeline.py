@@ -8,7 +8,7 @@ from preflight.rules.mindspeed.shorthand import DUALPIPEV, a, clash, needs
 
 SCHEDULE = "the schedule runs forward and backward of two halves at once and does not support this feature; the run fails at launch"
 MINDSPEED = ConstraintSet("mindspeed", why=SCHEDULE)
-LEAVE = drop(a.schedules_method, also=(a.dualpipev_dw_detach,), title="drop the dualpipev schedule")
+LEAVE = drop(a.schedules_method, also=(a.dualpipev_dw_detach,), title="remove the dualpipev schedule")
 PP = a.pipeline_model_parallel_size
 VPP = a.num_layers_per_virtual_pipeline_stage
 MICRO = a.global_batch_size // a.micro_batch_size // a.data_parallel_size
@@ -47,7 +47,7 @@ MINDSPEED.add(
         DUALPIPEV & (a.context_parallel_size > 1),
         fixes=(LEAVE,),
         layout=True,
-        message="--schedules-method dualpipev does not work with context parallel {context_parallel_size}",
+        message="--schedules-method dualpipev does not work with a context-parallel size of {context_parallel_size}",
     ),
     refuse(
         "dualpipev-virtual-stages",
@@ -62,14 +62,17 @@ MINDSPEED.add(
         why="without a pipeline, there is nothing to schedule; the run fails at launch",
         fixes=(LEAVE,),
         layout=True,
-        message="--schedules-method dualpipev needs a pipeline, but the size is 1",
+        message="--schedules-method dualpipev needs a pipeline, but there is only 1 stage",
     ),
     refuse(
         "dualpipev-layers",
         DUALPIPEV & (PP > 1) & (a.num_layers < PP * 2),
         why="each rank holds two chunks with at least one layer each; the run fails at launch",
         at=(a.num_layers, PP),
-        message="{num_layers} layers are fewer than 2 x pipeline {pipeline_model_parallel_size}, which dualpipev needs",
+        message=(
+            "{num_layers} layers are fewer than 2 x {pipeline_model_parallel_size} pipeline stages, which dualpipev "
+            "needs"
+        ),
         layout=True,
     ),
     refuse(
@@ -77,8 +80,8 @@ MINDSPEED.add(
         DUALPIPEV & (PP > 1) & (MICRO < PP * 2 - 1),
         shows={"count": MICRO, "least": PP * 2},
         message=(
-            "{count} micro-batches are fewer than dualpipev needs on {pipeline_model_parallel_size} pipeline "
-            "ranks: {least}"
+            "{count} micro-batches are fewer than the {least} that dualpipev needs on {pipeline_model_parallel_size} "
+            "pipeline ranks"
         ),
         why="there are too few micro-batches to fill both directions; the run fails at launch",
         at=(a.global_batch_size, a.micro_batch_size, PP),
@@ -90,7 +93,7 @@ MINDSPEED.add(
         DUALPIPEV & (PP > 1) & (MICRO == PP * 2 - 1),
         severity=Severity.WARNING,
         shows={"count": MICRO, "least": PP * 2},
-        message="{count} micro-batches are one fewer than the documentation of dualpipev requires: {least}",
+        message="{count} micro-batches are one fewer than the {least} that the documentation of dualpipev requires",
         why="the validator differs from the documentation by one",
         at=(a.global_batch_size, a.micro_batch_size, PP),
         fixes=(put(a.global_batch_size, PP * 2 * a.micro_batch_size * a.data_parallel_size),),
@@ -100,7 +103,8 @@ MINDSPEED.add(
         DUALPIPEV & (a.num_layers // (PP * 2) >= 1) & (a.num_layers % (PP * 2) != 0),
         severity=Severity.WARNING,
         message=(
-            "{num_layers} layers are not a multiple of 2 x pipeline {pipeline_model_parallel_size}, which the documentation of dualpipev requires"
+            "{num_layers} layers are not a multiple of 2 x {pipeline_model_parallel_size} pipeline stages, which "
+            "the documentation of dualpipev requires"
         ),
         why="the validator only checks that there are enough layers; the chunks become uneven, or layers are lost",
         at=(a.num_layers, PP),
@@ -115,8 +119,8 @@ MINDSPEED.add(
         ),
         fixes=(drop(VPP),),
         message=(
-            "{num_layers_per_virtual_pipeline_stage} layers per virtual stage x pipeline "
-            "{pipeline_model_parallel_size} = all {num_layers} layers: there is only one virtual stage"
+            "{num_layers_per_virtual_pipeline_stage} layers per virtual stage x {pipeline_model_parallel_size} "
+            "pipeline stages = all {num_layers} layers, so there is only one virtual stage"
         ),
         why="with one virtual stage per rank, there is no interleaving; the run fails at launch",
     ),

@@ -6,7 +6,7 @@ from preflight.lint.constraint import ConstraintSet, divides, drop, refuse
 from preflight.lint.expressions import any_of, total
 from preflight.rules.mindspeed.shorthand import DUALPIPEV, a
 
-LEAVE = drop(a.schedules_method, also=(a.dualpipev_dw_detach,), title="drop the dualpipev schedule")
+LEAVE = drop(a.schedules_method, also=(a.dualpipev_dw_detach,), title="remove the dualpipev schedule")
 PP = a.pipeline_model_parallel_size
 VPP = a.num_layers_per_virtual_pipeline_stage
 CUSTOM = a.pipeline_model_parallel_layout.is_set
@@ -24,25 +24,27 @@ MINDSPEED.add(
         "layout-dualpipev",
         CUSTOM & DUALPIPEV,
         fixes=(LEAVE, drop(a.pipeline_model_parallel_layout)),
-        message="--pipeline-model-parallel-layout does not work together with --schedules-method dualpipev",
+        message="--pipeline-model-parallel-layout does not work with --schedules-method dualpipev",
     ),
     refuse(
         "layout-pipeline-layers",
         CUSTOM & a.pipeline_num_transformer_layers.is_set,
         fixes=(drop(a.pipeline_num_transformer_layers),),
-        message="--pipeline-model-parallel-layout does not work together with --pipeline-num-transformer-layers",
+        message="--pipeline-model-parallel-layout does not work with --pipeline-num-transformer-layers",
     ),
     refuse(
         "layout-noop-layers",
         CUSTOM & a.noop_layers.is_set,
         fixes=(drop(a.noop_layers),),
         after=("mindspeed/fb-overlap-layout-noop",),
-        message="--pipeline-model-parallel-layout does not work together with --noop-layers",
+        message="--pipeline-model-parallel-layout does not work with --noop-layers",
     ),
     refuse(
         "layout-recompute-schedule",
         CUSTOM & (a.recompute_in_bubble | a.recompute_in_advance),
-        fixes=(drop(also=(a.recompute_in_bubble, a.recompute_in_advance), title="drop recomputation in the schedule"),),
+        fixes=(
+            drop(also=(a.recompute_in_bubble, a.recompute_in_advance), title=("remove recomputation in the schedule")),
+        ),
         message="--pipeline-model-parallel-layout does not work with --recompute-in-bubble or --recompute-in-advance",
     ),
     refuse(
@@ -52,7 +54,7 @@ MINDSPEED.add(
             drop(also=(VPP, a.num_virtual_stages_per_pipeline_rank), title="let the layout set the virtual stages"),
         ),
         at=(VPP, a.num_virtual_stages_per_pipeline_rank, a.pipeline_model_parallel_layout),
-        message="--pipeline-model-parallel-layout and a number of virtual stages both set the split of the layers",
+        message="--pipeline-model-parallel-layout and the number of virtual stages both set the split of the layers",
     ),
     divides(
         "layout-stages",
@@ -81,7 +83,7 @@ MINDSPEED.add(
         upstream={"mindspeed": "megatron/training/arguments.py:434"},  # it sees the layout's stages as virtual ones
         at=(a.pipeline_model_parallel_layout, PP),
         layout=True,
-        message="--pipeline-model-parallel-layout has {layout_num_stages} stages, but pipeline parallel is 1",
+        message="--pipeline-model-parallel-layout has {layout_num_stages} stages, but the pipeline-parallel size is 1",
         why="with only one rank, there is nothing to interleave; the run fails at launch",
     ),
     refuse(
@@ -89,7 +91,7 @@ MINDSPEED.add(
         CUSTOM & (a.layout_num_stages > PP) & (PP == 2) & a.overlap_p2p_comm.given,
         at=(a.overlap_p2p_comm,),
         layout=True,
-        message="virtual stages on pipeline 2 need overlapped communication",
+        message="virtual stages on 2 pipeline stages need overlapped communication",
         why="two ranks would send and receive twice at the same time; the run fails at launch",
         fixes=(drop(a.overlap_p2p_comm),),
     ),
@@ -99,8 +101,8 @@ MINDSPEED.add(
         at=SPLITS,
         fixes=(drop(also=SPLITS, title="let the layout set the split"),),
         message=(
-            "--pipeline-model-parallel-layout and the first, last, embedding or loss stage both set how the layers "
-            "are split"
+            "--pipeline-model-parallel-layout contradicts the settings of the first, last, embedding or loss stage, "
+            "because both set how the layers are split"
         ),
     ),
 )

@@ -31,7 +31,7 @@ MINDSPEED.add(
         BUBBLE & (LAYERS != 0) & LAYERS.is_set & ~a.enable_recompute_layers_per_pp_rank & VPP.is_set & (LAYERS != VPP),
         at=(a.recompute_num_layers, BUBBLE),
         message=(
-            "--recompute-in-bubble sets the recomputed layers to {num_layers_per_virtual_pipeline_stage}, "
+            "--recompute-in-bubble sets the number of recomputed layers to {num_layers_per_virtual_pipeline_stage}, "
             "not {recompute_num_layers}"
         ),
         fixes=(drop(a.recompute_num_layers),),
@@ -40,7 +40,9 @@ MINDSPEED.add(
         "recompute-in-bubble-layers-per-rank",
         BUBBLE & (LAYERS != 0) & LAYERS.is_set & a.enable_recompute_layers_per_pp_rank & (a.num_layers // PP != LAYERS),
         at=(a.recompute_num_layers, BUBBLE),
-        message="--recompute-in-bubble chooses the recomputed layers itself, not {recompute_num_layers}",
+        message=(
+            "--recompute-in-bubble chooses the number of recomputed layers itself and ignores {recompute_num_layers}"
+        ),
         fixes=(drop(a.recompute_num_layers),),
     ),
     refuse(
@@ -110,8 +112,8 @@ MINDSPEED.add(
         ADVANCE & VPP.is_set & (VPP != 1),
         severity=Severity.WARNING,
         message=(
-            "--recompute-in-advance is turned off: it works with 1 layer per virtual stage, "
-            "not {num_layers_per_virtual_pipeline_stage}"
+            "--recompute-in-advance is turned off, because it needs 1 layer per virtual stage, not "
+            "{num_layers_per_virtual_pipeline_stage}"
         ),
         why="nothing is recomputed in advance; only the last chunk recomputes less",
         fixes=(drop(ADVANCE), put(VPP, 1)),
@@ -122,8 +124,8 @@ MINDSPEED.add(
         at=(ADVANCE, BUBBLE),
         severity=Severity.WARNING,
         message=(
-            "--recompute-in-bubble and --recompute-in-advance do not work together: --recompute-in-bubble takes "
-            "precedence"
+            "--recompute-in-bubble and --recompute-in-advance do not work with each other; --recompute-in-bubble "
+            "takes precedence"
         ),
         why="the documentation excludes the combination, but no validator checks it",
         fixes=(drop(ADVANCE), drop(BUBBLE)),
@@ -138,11 +140,11 @@ MINDSPEED.add(
         at=OWN,
         severity=Severity.WARNING,
         message=(
-            "--recompute-in-bubble sets --recompute-granularity full and --recompute-method block; the written "
+            "--recompute-in-bubble sets --recompute-granularity full and --recompute-method block, so the given "
             "values have no effect"
         ),
         why="the chosen recomputation is replaced",
-        fixes=(drop(also=OWN, safety=Safety.SAFE, title="drop what is overridden"), drop(BUBBLE)),
+        fixes=(drop(also=OWN, safety=Safety.SAFE, title="remove the overridden options"), drop(BUBBLE)),
     ),
     in_range(
         "recompute-activation-layers-negative",

@@ -35,7 +35,7 @@ def lacks(given: Handle, needed: Handle) -> str:
 
 def clash(id: str, one: Expression, other: Expression, *, why: str, upstream: Any = "", **more: Any) -> Constraint:
     """A check that two switches are not both on."""
-    message = more.pop("message", f"{flag(one)} does not work together with {flag(other)}")
+    message = more.pop("message", f"{flag(one)} does not work with {flag(other)}")
     more.setdefault("at", (*other.handles(), *one.handles()))  # the first fix removes the other
     return conflicts(id, one, other, message=message, why=why, upstream=upstream, **more)
 

@@ -65,14 +65,14 @@ def tp_2d_sizes(job: Job) -> Iterator[Finding | Unverified]:
     fixes = tuple(repairs(arguments, tensor, (x, y)))
     yield Finding(
         Message(
-            "--tp-x {x} x --tp-y {y} = {product} must equal tensor parallel {tensor}",
+            "--tp-x {x} x --tp-y {y} = {product} must equal the tensor-parallel size {tensor}",
             x=x,
             y=y,
             product=x * y,
             tensor=tensor,
         )
         if x > 0 and y > 0
-        else Message("2-D tensor parallel sizes {x} x {y} must be at least 2", x=x, y=y),
+        else Message("2-D tensor-parallel sizes {x} x {y} must be at least 2", x=x, y=y),
         span=job.place(arguments.given("tp_x"), arguments.given("tp_y"), arguments.given("tp_2d")),
         related=tuple(
             place
@@ -176,7 +176,7 @@ def tp_2d_degenerate(job: Job) -> Iterator[Finding | Unverified]:
     x, y, tensor = read
     fixes = tuple(repairs(arguments, tensor, (x, y)))
     yield Finding(
-        "--tp-2d has no effect with tensor parallel 1"
+        "--tp-2d has no effect with a tensor-parallel size of 1"
         if tensor == 1
         else Message("2-D tensor parallel {x} x {y} splits in one direction only", x=x, y=y),
         span=job.place(arguments.given("tp_x"), arguments.given("tp_y"), arguments.given("tp_2d")),

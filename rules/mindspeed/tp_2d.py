@@ -49,8 +49,8 @@ MINDSPEED.add(
         a.use_ascend_mc2,
         fixes=(drop(a.use_ascend_mc2, also=(a.sequence_parallel,)), LEAVE),
         message=(
-            "--tp-2d and --use-ascend-mc2 can never run together: one forbids sequence parallelism, "
-            "the other requires it"
+            "--tp-2d and --use-ascend-mc2 do not work with each other: one forbids sequence parallelism, the other "
+            "requires it"
         ),
         why="one of the two checks fails at launch, whether --sequence-parallel is set or not",
     ),
@@ -92,8 +92,7 @@ MINDSPEED.add(
         & ~a.use_flash_attn
         & (a.context_parallel_size == 1),
         message=(
-            "--context-parallel-algo changes from megatron_cp_algo to ulysses_cp_algo: --tp-2d does that without "
-            "--use-flash-attn"
+            "--tp-2d without --use-flash-attn changes --context-parallel-algo from megatron_cp_algo to ulysses_cp_algo"
         ),
         why=("nothing changes without context parallelism; with ring attention, flash attention is turned on instead"),
         severity=Severity.NOTE,
@@ -104,7 +103,7 @@ MINDSPEED.add(
         "tp-2d-expert-parallel",
         a.tp_2d & (a.expert_model_parallel_size > 1),
         fixes=(LEAVE,),
-        message="--tp-2d does not work with expert parallel {expert_model_parallel_size}",
+        message="--tp-2d does not work with an expert-parallel size of {expert_model_parallel_size}",
         why="experts do not support 2-D linear layers; the run fails at launch",
     ),
     refuse(
@@ -114,7 +113,8 @@ MINDSPEED.add(
         fixes=(LEAVE,),
         at=(a.tp_2d, a.num_experts),
         message=(
-            "--tp-2d with {num_experts} experts: the documentation of MindSpeed excludes mixtures of experts, but the validator accepts them"
+            "--tp-2d is given with {num_experts} experts: MindSpeed's documentation excludes mixture-of-experts "
+            "models, but the validator accepts them"
         ),
         why="the documentation contradicts itself on mixtures of experts, and no published run combines the two",
     ),
@@ -143,7 +143,10 @@ MINDSPEED.add(
         ~a.tp_2d & any_of(*(h.given for h in (*SIZES, *OVERLAPS))),
         severity=Severity.WARNING,
         at=(*SIZES, *OVERLAPS),
-        fixes=(drop(also=(*SIZES, *OVERLAPS), safety=Safety.SAFE, title="drop what has no effect"), put(a.tp_2d)),
+        fixes=(
+            drop(also=(*SIZES, *OVERLAPS), safety=Safety.SAFE, title=("remove the options that have no effect")),
+            put(a.tp_2d),
+        ),
         message="options of 2-D tensor parallelism have no effect without --tp-2d",
         why="only the 2-D linear layers read them; the run uses one-dimensional tensor parallelism",
     ),
@@ -184,7 +187,8 @@ MINDSPEED.add(
         a.tp_2d & (a.tensor_model_parallel_size > 1) & (a.tensor_model_parallel_size < 16),
         severity=Severity.NOTE,
         message=(
-            "--tp-2d at tensor parallel {tensor_model_parallel_size}: the documented gain is for 16 and large dense models; smaller ones tend to be slower"
+            "--tp-2d is used with a tensor-parallel size of {tensor_model_parallel_size}, but the documented gain is "
+            "for a size of 16 and large dense models; smaller models tend to be slower"
         ),
         why="the split in two directions is faster if one-dimensional communication is the bottleneck",
     ),

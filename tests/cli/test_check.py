@@ -106,7 +106,7 @@ def test_quiet_leaves_out_the_summary_and_verbose_says_how_files_were_read(cli: 
     assert "Found" not in cli("check", "loud.yaml", "-q").out
     out = cli("check", "loud.yaml", "foreign.yaml", "-v", "--world-size", "1").out
     assert "loud.yaml: read as toy@1.0, 1 devices\n" in out
-    assert "Skipped: 1 file not recognised as training configs.\n" in out
+    assert "Skipped: 1 file not recognized as training configs.\n" in out
 
 
 def test_a_crash_is_told_and_names_rule_and_file(cli: Cli, files: Path) -> None:

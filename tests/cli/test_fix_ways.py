@@ -33,7 +33,7 @@ def test_the_arguments_of_a_command_count(real_cli: Cli, tmp_path: Path) -> None
     ran = real_cli("fix", "--unsafe", *TARGET, "--", "bash", "run.sh", "cosin")
     assert (ran.code, ran.out) == (
         1,
-        "Remaining: 1 error (1 with a fix that cannot be proven); `preflight check` lists them.\n",
+        "Remaining: 1 error (1 with a fix that cannot be verified); `preflight check` lists them.\n",
     )
 
 

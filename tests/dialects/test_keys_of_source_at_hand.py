@@ -1,4 +1,4 @@
-"""Keys and options that the source around a run declares, although no described release has them."""
+"""Keys and options that the source around a run declares, although no known release has them."""
 
 from pathlib import Path
 

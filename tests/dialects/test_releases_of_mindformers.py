@@ -29,24 +29,24 @@ SETUP = "setup(\n    name='mindformers',\n    version='{release}',\n    author='
 @pytest.mark.parametrize(
     ("files", "says"),
     [
-        ({INIT: "__version__ = '0.3.0'\n"}, "mindformers 0.3.0, which is not described, read as mindformers@"),
-        ({INIT: "__version__ = '0.6.0'\n"}, "mindformers 0.6.0, which is not described"),
-        ({INIT: "__version__ = '0.8.0'\n"}, "mindformers 0.8.0, which is not described"),
-        ({INIT: "__version__ = '1.4.0'\n"}, "mindformers 1.4.0, which is not described"),
+        ({INIT: "__version__ = '0.3.0'\n"}, "mindformers 0.3.0, which is not a known release, is read as mindformers@"),
+        ({INIT: "__version__ = '0.6.0'\n"}, "mindformers 0.6.0, which is not a known release"),
+        ({INIT: "__version__ = '0.8.0'\n"}, "mindformers 0.8.0, which is not a known release"),
+        ({INIT: "__version__ = '1.4.0'\n"}, "mindformers 1.4.0, which is not a known release"),
         ({INIT: "__version__ = '1.9.0'\n"}, "mindformers@1.9.0"),
-        ({INIT: "__version__ = '2.9.0'\n"}, "mindformers 2.9.0, which is not described"),
+        ({INIT: "__version__ = '2.9.0'\n"}, "mindformers 2.9.0, which is not a known release"),
         ({INIT: "__version__ = '1.3.2'\n"}, "mindformers@"),
-        ({INIT: "", "setup.py": SETUP.format(release="0.3.0")}, "mindformers 0.3.0, which is not described"),
-        ({INIT: "", "setup.py": SETUP.format(release="0.6.0")}, "mindformers 0.6.0, which is not described"),
+        ({INIT: "", "setup.py": SETUP.format(release="0.3.0")}, "mindformers 0.3.0, which is not a known release"),
+        ({INIT: "", "setup.py": SETUP.format(release="0.6.0")}, "mindformers 0.6.0, which is not a known release"),
         (
             {INIT: "", "setup.py": SETUP.format(release="0.8.0").replace("'", '"')},
-            "mindformers 0.8.0, which is not described",
+            "mindformers 0.8.0, which is not a known release",
         ),
         (
             {INIT: "from .core import *\n", "setup.py": SETUP.format(release="0.7.0")},
-            "mindformers 0.7.0, which is not described",
+            "mindformers 0.7.0, which is not a known release",
         ),
-        ({INIT: "", "setup.py": SETUP.format(release="1.0.2")}, "mindformers 1.0.2, which is not described"),
+        ({INIT: "", "setup.py": SETUP.format(release="1.0.2")}, "mindformers 1.0.2, which is not a known release"),
         ({INIT: "__version__ = '1.5.0'\n", "setup.py": SETUP.format(release="0.3.0")}, "mindformers@1.5.0"),
         (
             {INIT: "", "setup.py": SETUP.format(release="0.3.0").replace("name='mindformers'", "name='other'")},
@@ -55,9 +55,9 @@ SETUP = "setup(\n    name='mindformers',\n    version='{release}',\n    author='
         ({INIT: "", "setup.py": "setup(name='mindformers', packages=[])\n"}, "mindformers, release unknown"),
         ({INIT: "", "setup.py": SETUP.replace("'{release}'", "VERSION")}, "mindformers, release unknown"),
         ({"setup.py": SETUP.format(release="0.3.0")}, "mindformers, release unknown"),
-        ({"requirements.txt": "mindformers==0.3.0\n"}, "mindformers 0.3.0, which is not described"),
+        ({"requirements.txt": "mindformers==0.3.0\n"}, "mindformers 0.3.0, which is not a known release"),
         ({"requirements.txt": "mindformers==1.5.0\n"}, "mindformers@1.5.0 (requirements.txt)"),
-        ({}, "mindformers, release unknown: 11 described releases from 1.0.0 to 2.1.0 fit; read as 2.1.0"),
+        ({}, "mindformers, release unknown: 11 known releases from 1.0.0 to 2.1.0 fit; read as 2.1.0"),
     ],
 )
 def test_the_release_that_a_checkout_names_is_told(tmp_path: Path, files: dict[str, str], says: str) -> None:
@@ -68,7 +68,7 @@ def test_the_release_that_a_checkout_names_is_told(tmp_path: Path, files: dict[s
     (tmp_path / ".git").mkdir()
     told = heading(preflight.check(tmp_path / "configs/run.yaml").jobs[0])
     assert says in told
-    assert ("which is not described" in told) is ("not described" in says)
+    assert ("which is not a known release" in told) is ("not a known release" in says)
 
 
 def told(path: Path, section: str, target: str | None) -> dict[str, str]:

@@ -68,7 +68,7 @@ def test_a_folder_beside_a_script_is_assumed(script: Path) -> None:
 
 
 def test_isolated_opens_none(real_cli: Cli, script: Path) -> None:
-    said = "the size of the vocabulary is in the tokenizer's files"
+    said = "the vocabulary size is in the tokenizer's files"
     assert said in real_cli("memory", str(script), "--isolated").out
     assert said not in real_cli("memory", str(script)).out
 

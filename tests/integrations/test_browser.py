@@ -48,7 +48,7 @@ def browse(tmp_path: Path):
 def test_the_page_shows_findings_in_context(browse, reports: Path) -> None:
     page = browse(reports / "out.html.html", "--dump-dom")
     text = html.unescape(re.sub(r"<[^>]*>", "", page))
-    assert "offset assigns 33 layers, the model has 32: it must sum to 0, not 1" in text
+    assert "offset assigns 33 layers, but the model has 32, so offset must sum to 0, not 1" in text
     assert "<mark>[2, -1]</mark>" in page
     assert "fix: set offset to 0 (offered: preflight fix --interactive)" in text
     assert page.count('class="finding') == len(re.findall(r'class="finding', (reports / "out.html.html").read_text()))

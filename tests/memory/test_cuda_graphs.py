@@ -29,5 +29,5 @@ def stage(*more):
 def test_as_much_as_without_and_more(more, factor):
     without, found = stage(), stage(*more)
     assert found.low == without.low
-    gap = sum(term.high for term in found.terms if term.name == "what is not modelled")
+    gap = sum(term.high for term in found.terms if term.name == "what is not modeled")
     assert gap == pytest.approx((factor - 1) * without.allocated_peak, rel=0.01)

@@ -40,7 +40,7 @@ def test_streams_of_a_graph_mode_network_are_no_plain_network() -> None:
     plain = memory(GRAPH, "mindformers@2.1.0")
     several = memory(f"{GRAPH}    enable_hyper_connections: True\n", "mindformers@2.1.0")
     assert plain.worst is not None and several.worst is not None
-    assert several.taken == ("memory has no formula for hyper-connections of MindSpore",)
+    assert several.taken == ("preflight has no memory formula for hyper-connections of MindSpore",)
     assert several.low == plain.low
     assert several.worst.required > plain.worst.required
 
@@ -49,7 +49,7 @@ def test_streams_of_a_graph_mode_network_are_no_plain_network() -> None:
     ("line", "feature"),
     [
         ("enable_hyper_connections: True", "hyper-connections of MindSpore"),
-        ("experimental_attention_variant: dsa", "another kind of attention"),
+        ("experimental_attention_variant: dsa", "another attention type"),
     ],
 )
 def test_pynative_networks_are_ranges_too(line: str, feature: str) -> None:

@@ -188,7 +188,7 @@ def test_padded_heads_replace_the_projection_and_are_cut_to_size():
 def test_what_is_estimated_and_what_is_named(options, target, known):
     memory, _ = verdict(options, target)
     assert memory.stages
-    assert known or "memory has no formula for " in memory.taken[-1]
+    assert known or "preflight has no memory formula for " in memory.taken[-1]
 
 
 def test_a_preference_loss_keeps_more_than_cross_entropy():

@@ -68,7 +68,7 @@ def test_mindspeeds_own_file_may_say_otherwise():
     words = RUN.replace("--ckpt-format torch_dist", "--use-flash-attn --use-mcore-models --fsdp2-config-path own.yaml")
     report = preflight.check_command(words.split(), world_size=8, device="910B4", target="mindspeed-llm@2.3.0", env={})
     memory = report.jobs[0].memory
-    assert memory.taken == ("memory has no formula for PyTorch's FSDP2 with a separate config file",)
+    assert memory.taken == ("preflight has no memory formula for PyTorch's FSDP2 with a separate config file",)
     assert memory.verdict == "at-risk" and not any(finding.rule == "predicted-oom" for finding in report.findings)
     terms = {term.name: term for term in memory.stages[0].terms}
     assert terms["master weights"].low == 0 and terms["activations: fc1 output"].low == 0

@@ -40,7 +40,7 @@ def test_a_preference_pair_is_two_sequences_beside_a_frozen_model():
 def test_unpadded_samples_make_a_range_and_never_an_error_by_themselves():
     sharded = {"optimizer__zero": 1, "optimizer__shards": 8, "batch__varying": True}
     many = estimate(make(**sharded, batch__micro=8), CLUSTER)
-    assert (many.verdict, many.wide, many.taken) == ("at-risk", True, ("the length of the samples is unknown",))
+    assert (many.verdict, many.wide, many.taken) == ("at-risk", True, ("the sample length is unknown",))
     little = estimate(make(**sharded, recompute__mode="full", recompute__method="uniform", batch__micro=2), CLUSTER)
     assert little.worst.low < 0.92 * little.worst.allocated_peak
 
@@ -122,7 +122,7 @@ def test_what_a_search_divides_is_no_bound(mode, answer, told):
     report = preflight.check_text(text, world_size=8, device="910b", target="mindformers@1.5.0")
     memory = report.jobs[0].memory
     assert memory.verdict == answer
-    assert ("memory has no formula for sharding that auto_parallel chooses" in memory.taken) is (mode == 2)
+    assert ("preflight has no memory formula for sharding that auto_parallel chooses" in memory.taken) is (mode == 2)
     assert any(finding.rule == "predicted-oom" for finding in report.findings) is told
 
 

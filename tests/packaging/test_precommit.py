@@ -49,7 +49,7 @@ def test_try_repo_finds_the_fault(repository: Path, checkout: Path) -> None:
     (repository / "model_config.yaml").write_text(BLOCKED)
     run(["git", "add", "-A"], repository)
     told = run(["pre-commit", "try-repo", checkout, "preflight", "--all-files"], repository, 1)
-    assert "32 attention heads are not divisible by 3 tensor parallel ranks [heads-not-divisible]" in told
+    assert "32 attention heads are not divisible by 3 tensor-parallel ranks [heads-not-divisible]" in told
 
 
 def test_commits_are_blocked_and_fixed(repository: Path, checkout: Path) -> None:

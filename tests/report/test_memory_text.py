@@ -92,7 +92,7 @@ def test_what_is_counted_and_assumed_is_said(tmp_path: Path) -> None:
 def test_what_has_no_formula_is_said_as_such() -> None:
     script = SCRIPT.format(micro=2).replace("--bf16", "--bf16 --cuda-graph-impl transformer_engine --te-rng-tracker")
     found = preflight.check_text(script, name="run.sh", device="h100", target="megatron@0.20.0").jobs[0]
-    assert "\n    memory has no formula for CUDA graphs\n" in memory_text(found)
+    assert "\n    preflight has no memory formula for CUDA graphs\n" in memory_text(found)
     assert savings(found.plan, found.cluster)
 
 

@@ -26,14 +26,14 @@ def told(script: str, **stated: str) -> str:
 @pytest.mark.parametrize(
     ("more", "says"),
     [
-        ("", "megatron, release unknown: 15 described releases from 0.6.0 to 0.20.0 fit; read as 0.20.0"),
+        ("", "megatron, release unknown: 15 known releases from 0.6.0 to 0.20.0 fit; read as 0.20.0"),
         ("--use-mcore-models", "from 0.6.0 to 0.20.0 fit"),
         ("--context-parallel-size 1", "from 0.6.0 to 0.20.0 fit"),
-        ("--attention-backend fused", "described releases from 0.11.0 to 0.20.0 fit"),
-        ("--use-megatron-fsdp", "described releases from 0.14.0 to 0.20.0 fit"),
-        ("--encoder-pipeline-model-parallel-size 0", "5 described releases from 0.9.0 to 0.13.0 fit; read as 0.13.0"),
+        ("--attention-backend fused", "known releases from 0.11.0 to 0.20.0 fit"),
+        ("--use-megatron-fsdp", "known releases from 0.14.0 to 0.20.0 fit"),
+        ("--encoder-pipeline-model-parallel-size 0", "5 known releases from 0.9.0 to 0.13.0 fit; read as 0.13.0"),
         ("--data-impl mmap", "--data-impl is an option of megatron before 0.4; read as 0.20.0"),
-        ("--my-own-option 3", "release unknown: no described release has --my-own-option; read as 0.20.0"),
+        ("--my-own-option 3", "release unknown: no known release has --my-own-option; read as 0.20.0"),
         ("--norm-epsilonn 1e-5", "from 0.6.0 to 0.20.0 fit"),
         ("--moe-router-topk 1 --num-experts 8", "from 0.6.0 to 0.20.0 fit"),
     ],
@@ -47,8 +47,8 @@ def test_what_options_show_of_a_release_is_a_range(more: str, says: str) -> None
     [
         ("megatron@0.16.0", "megatron@0.16.0"),
         ("megatron@0.20.0", "megatron@0.20.0"),
-        ("megatron@0.5.0", "megatron@0.6.0, because 0.5.0 is not described; the oldest described release is 0.6.0"),
-        ("megatron@0.21.0", "megatron@0.20.0, because 0.21.0 is not described; the newest described release is 0.20.0"),
+        ("megatron@0.5.0", "megatron@0.6.0, because 0.5.0 is not a known release; the oldest known release is 0.6.0"),
+        ("megatron@0.21.0", "megatron@0.20.0, because 0.21.0 is not a known release; the newest known release is 0.20.0"),
     ],
 )
 def test_a_stated_release_is_no_guess(target: str, says: str) -> None:
@@ -63,7 +63,7 @@ def test_a_stated_release_is_no_guess(target: str, says: str) -> None:
         ("cd /opt/megatron-lm-0.11.0/", "megatron@0.11.0 (the file names 0.11.0)"),
         ("pip install megatron-core==0.14.0", "megatron@0.14.0 (the file names 0.14.0)"),
         ("cd /opt/megatron_lm_0_9_0", "megatron@0.9.0 (the file names 0.9.0)"),
-        ("git checkout core_r0.5.0", "megatron 0.5.0, which is not described, read as megatron@0.6.0"),
+        ("git checkout core_r0.5.0", "megatron 0.5.0, which is not a known release, is read as megatron@0.6.0"),
         ("# git checkout core_v0.12.1", "release unknown"),
         ("cd /opt/Megatron-LM-24.07", "release unknown"),
         ("git checkout core_v0.12.1; git checkout core_v0.13.0", "release unknown"),
@@ -79,7 +79,7 @@ def test_every_report_says_that_the_release_is_not_known() -> None:
     job, says = report.jobs[0], "release unknown"
     assert says in overview(job).splitlines()[0] and says in plan_text(job).splitlines()[0]
     shown = text.render(report, Look())
-    assert "The release is unknown: 15 described releases from 0.6.0 to 0.20.0 fit; --target states it" in shown
+    assert "The release is unknown: 15 known releases from 0.6.0 to 0.20.0 fit; --target states it" in shown
     data = as_json.as_dict(report)["runs"][0]["release"]
     assert data == plan_dict(job)["release"] == release_dict(job)
     assert data["known"] is False and data["read_as"] == "megatron@0.20.0" and data["fits"][0] == "0.6.0"
@@ -99,7 +99,7 @@ def test_runs_of_several_ranges_are_counted(tmp_path: Path) -> None:
 
 def test_options_that_are_gone_are_of_a_release_before_all() -> None:
     script = f"{RUN} --batch-size 3 --model-parallel-size 2".replace("--micro-batch-size 1", "")
-    assert told(script).startswith("megatron before 0.6.0, which is not described, read as megatron@")
+    assert told(script).startswith("megatron before 0.6.0, which is not a known release, is read as megatron@")
 
 
 OLD_PARSER = """
@@ -115,7 +115,7 @@ def test_code_before_there_was_a_core_is_older_than_all(tmp_path: Path) -> None:
     (tmp_path / "megatron").mkdir()
     (tmp_path / "megatron/arguments.py").write_text(OLD_PARSER, encoding="utf-8")
     (tmp_path / "run.sh").write_text(f"{RUN}\n", encoding="utf-8")
-    assert "megatron before 0.6.0, which is not described" in heading(preflight.check(tmp_path / "run.sh").jobs[0])
+    assert "megatron before 0.6.0, which is not a known release" in heading(preflight.check(tmp_path / "run.sh").jobs[0])
 
 
 @pytest.mark.parametrize(

@@ -263,7 +263,9 @@ def _of_an_older_release(typed: Mapping[str, str | None]) -> str:
     gone = tuple(option for option in GONE if option in typed)
     if len(gone) < 2 or any(option in typed for new in GONE.values() for option in new):
         return ""
-    return Message("the options {options:and} belong to a release older than the described ones", options=gone[:2])
+    return Message(
+        ("the options {options:and} belong to a release older than those that preflight knows"), options=gone[:2]
+    )
 
 
 def _other_names(run: Run, found: Identity) -> dict[str, str]:

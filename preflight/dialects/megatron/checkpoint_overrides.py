@@ -94,7 +94,7 @@ def from_checkpoint(run: Run) -> None:
     for name in names:
         if name in run.table.defaults or name in PARALLEL:
             run.settled.add(name)
-            run.lose(name, "--use-checkpoint-args reads it from the checkpoint")
+            run.lose(name, "--use-checkpoint-args reads the value from the checkpoint")
 
 
 def _typed(run: Run, name: str) -> bool:

@@ -62,7 +62,7 @@ def fields(run: Run) -> None:
 def sequence_parallel(run: Run) -> None:
     """With a single rank there is nothing to split."""
     if run.tensor_model_parallel_size == 1:
-        run.switch("sequence_parallel", False, "tensor parallel is 1", f"{PLACE}:328")
+        run.switch("sequence_parallel", False, "the tensor-parallel size is 1", f"{PLACE}:328")
 
 
 @derives("accumulate_allreduce_grads_in_fp32")

@@ -107,7 +107,7 @@ def perform(run: Run, steps: Sequence[tuple[Step, tuple[str, ...]]]) -> None:
             step(run)
         except (NotKnown, TypeError, ValueError, ArithmeticError, IndexError) as error:
             because = (
-                error.because if isinstance(error, NotKnown) else "an argument that it is computed from is not usable"
+                error.because if isinstance(error, NotKnown) else "an argument that it is computed from is invalid"
             )
             for name in names:
                 if run.effective.get(name) is before[name]:

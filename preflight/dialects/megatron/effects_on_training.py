@@ -137,7 +137,7 @@ _DECIDED = {
         (_OPTIMIZER, "the optimizer"),
         (_LENGTH, "the length of the training"),
         (_SCHEDULE, "the learning rate"),
-        ("micro_batch_size", "the memory that is needed"),
+        ("micro_batch_size", "the required memory"),
     )
     for name in names.split()
 }

@@ -23,7 +23,7 @@ def weight_shards(run: Run) -> None:
         "gtp_weight_remat_size", 1 if shards is None else _exact(shards, tensor), of="tensor_parallel_num_weight_shards"
     )
     if shards is None and "tensor_parallel_num_weight_shards" in run.table.defaults:
-        run.derive("tensor_parallel_num_weight_shards", tensor, "tensor parallel size")
+        run.derive("tensor_parallel_num_weight_shards", tensor, "tensor-parallel size")
 
 
 @derives("expert_tensor_parallel_size")
@@ -33,7 +33,7 @@ def expert_tensor(run: Run) -> None:
         run.derive(
             "expert_tensor_parallel_size",
             run.tensor_model_parallel_size,
-            "tensor parallel size",
+            "tensor-parallel size",
             of="tensor_model_parallel_size",
         )
 
@@ -48,7 +48,7 @@ def expert_weight_shards(run: Run) -> None:
         of="expert_tensor_parallel_num_weight_shards",
     )
     if shards is None and "expert_tensor_parallel_num_weight_shards" in run.table.defaults:
-        run.derive("expert_tensor_parallel_num_weight_shards", tensor, "expert tensor parallel size")
+        run.derive("expert_tensor_parallel_num_weight_shards", tensor, "expert-tensor-parallel size")
 
 
 @derives("total_model_size", "transformer_pipeline_model_parallel_size")

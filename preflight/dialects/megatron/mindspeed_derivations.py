@@ -129,7 +129,7 @@ CHANGES = (
         "create_attention_mask_in_dataloader",
         True,
         general_mask,
-        "the mask is of the general type",
+        "the mask type is general",
         LLM + "megatron_basic/training_basic.py:33",
         "mindspeed-llm",
         ">=26",

@@ -11,7 +11,7 @@ from preflight.run.published_models import vocabularies
 from preflight.run.training_plan import Bound
 from preflight.source.resolved_words import Needed, Reason
 
-IN_TOKENIZER = Reason("the size of the vocabulary is in the tokenizer's files", Needed.VOCABULARY)
+IN_TOKENIZER = Reason("the vocabulary size is in the tokenizer's files", Needed.VOCABULARY)
 TIKTOKEN = 2**17
 """The vocabulary size of TikTokenizer without --vocab-size
 (megatron/core/tokenizers/text/libraries/tiktoken_tokenizer.py:24)."""
@@ -73,7 +73,7 @@ def rows(run: Run) -> int:
         found: int = run.padded_vocab_size
         return found
     if run.use_checkpoint_args:
-        raise NotKnown("--use-checkpoint-args takes it from the checkpoint")
+        raise NotKnown("--use-checkpoint-args takes the value from the checkpoint")
     return padded(run, run.tokenizer_size or published(run))
 
 

@@ -135,7 +135,7 @@ def unknown_flag(options: Table, word: Word) -> tuple[Problem, Flag | None]:
     replaced = text in REMOVED and (not REMOVED[text] or REMOVED[text] in options.options)
     if replaced:
         near = REMOVED[text]
-        hint = Message("; it is {near} now", near=near) if near else "; it was removed"
+        hint = Message("; it is now {near}", near=near) if near else "; it was removed"
     elif elsewhere:
         hint = _had(elsewhere)
         near = ""

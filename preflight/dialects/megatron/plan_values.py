@@ -37,6 +37,6 @@ class Source:
         except NotKnown as error:
             return unknown(error.because)
         except (TypeError, ValueError, ArithmeticError):
-            return unknown("an argument that it is computed from is not usable")
+            return unknown("an argument that it is computed from is invalid")
         base = self.run.value(of) if of else None
         return base.derived(raw, note)._replace(edits=None) if base is not None and base.written else derived(raw, note)

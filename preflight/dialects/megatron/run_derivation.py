@@ -136,7 +136,7 @@ def tell(given: Given, table: Table, parsed: Parsed, start: Span) -> None:
         try:
             raw = _read(flag, text)
         except BadValue:
-            raise InputError(f"--set {name}={text}: {flag.option} does not accept it", start.path) from None
+            raise InputError(f"--set {name}={text}: {flag.option} does not accept this value", start.path) from None
         place = parsed.written.get(flag.dest)
         setting = place.setting if place is not None else None
         if setting is None:

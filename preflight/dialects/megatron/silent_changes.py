@@ -93,7 +93,7 @@ EARLY = (
         "documents are masked in another way", ">=0.19", "c6e3dadd18"),
     Row("apply_wd_to_qk_layernorm", True, lambda r: r.no_weight_decay_cond_type == "apply_wd_to_qk_layernorm",
         "its older name", ">=0.16", "912d01f8f8"),
-    Row("sequence_parallel", False, lambda r: r.tensor_model_parallel_size == 1, "tensor parallel is 1", "",
+    Row("sequence_parallel", False, lambda r: r.tensor_model_parallel_size == 1, "the tensor-parallel size is 1", "",
         "d2ab4e0246"),
     Row("bias_gelu_fusion", False, lambda r: not r.add_bias_linear, "there is no bias to fuse", "", "acd0e46215"),
     Row("add_qkv_bias", True, lambda r: r.add_bias_linear, "linear layers have biases", "", "a751b480ba"),

@@ -24,7 +24,7 @@ _WORDS = {
     "shape.heads": "the number of attention heads",
     "shape.query_groups": "the number of key/value heads",
     "shape.experts": "the number of experts",
-    "shape.vocab": "the size of the vocabulary",
+    "shape.vocab": "the vocabulary size",
     "shape.ffn": "the width of the feed-forward layers",
 }
 _SWITCHES = (

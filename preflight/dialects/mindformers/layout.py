@@ -240,7 +240,7 @@ def spread(layers: int, pipeline: int, chunks: int, raw: object, version: str, *
 def _wrong_sum(layers: int, pipeline: int, chunks: int, total: int) -> Message:
     rest = layers % (pipeline * chunks)
     return Message(
-        "offset assigns {assigned} layers, the model has {layers}: it must sum to {rest}, not {total}",
+        "offset assigns {assigned} layers, but the model has {layers}, so offset must sum to {rest}, not {total}",
         assigned=layers - rest + total,
         layers=layers,
         rest=rest,

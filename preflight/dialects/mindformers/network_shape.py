@@ -258,9 +258,7 @@ def _experts(run: Run, experts: Value, layers: Value, ffn: Value) -> dict[str, V
         "experts": experts,
         "top_k": run.value("moe_config.num_experts_chosen"),
         "expert_ffn": size,
-        "shared_ffn": derived(shared_size)
-        if shared_size is not None
-        else unknown("the size of the shared experts is unknown"),
+        "shared_ffn": derived(shared_size) if shared_size is not None else unknown("the shared expert size is unknown"),
         "capacity": run.value("moe_config.capacity_factor"),
         "expert_layers": expert_layers(layers, experts, dense if run.model.startswith("Deepseek") else derived(0)),
     }
@@ -362,4 +360,4 @@ def _shared(run: Run) -> Value:
         return size
     if isinstance(number.raw, int) and isinstance(each.raw, int):
         return derived(number.raw * each.raw)
-    return derived(0) if number.raw in (0, None) else unknown("the size of the shared experts is unknown")
+    return derived(0) if number.raw in (0, None) else unknown("the shared expert size is unknown")

@@ -106,12 +106,14 @@ def _shard(found: Derived, written: Value | None, data: Value) -> None:
     shard = total // replicate
     found.values["data_parallel_replicate"] = derived(replicate, "data parallel / shard degree")
     if shard * replicate != total:
-        found.values["parallelism.data_parallel_shard"] = unknown(f"data parallel {total} is not {replicate} x {shard}")
+        found.values["parallelism.data_parallel_shard"] = unknown(
+            f"the data-parallel size {total} is not {replicate} x {shard}"
+        )
         return
     note = "data parallel / replicas"
     found.values[names[0]] = written.derived(shard, note) if written is not None else derived(shard, note)
     if wish > 0 and wish != shard:
-        cause = f"data parallel is {total}"
+        cause = f"the data-parallel size is {total}"
         found.switches.append(Switch(names[0], wish, shard, cause, f"{_TRAINER}:586"))
 
 

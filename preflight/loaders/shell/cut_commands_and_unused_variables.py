@@ -128,7 +128,7 @@ def unused_paths(commands: Commands, used: set[str]) -> Iterator[Problem]:
             continue  # no folder can be passed
         if (folder := _folder(variable)) is not None and folder == _folder(commands.state.variables[other]):
             continue  # the same folder is passed
-        message = Message("{name} is never used: no option uses it, while ${other} is passed", name=name, other=other)
+        message = Message("{name} is never used: no option uses it, but ${other} is passed", name=name, other=other)
         yield Problem("unused-path", message, variable.place)
 
 
@@ -138,8 +138,8 @@ def _folder(variable: Variable) -> str | None:
     return None if variable.sometimes or None in pieces else "".join(map(str, pieces)).rstrip("/")
 
 
-_TAKEN_FOR_A_COMMAND = "because of the blank next to =, {name} gets no value: bash runs {word} as a command"
-_TAKEN_FOR_NAMES = "because of the blank next to =, {name} gets no value: {word} treats what follows as names"
+_TAKEN_FOR_A_COMMAND = "because of the space next to =, {name} gets no value, and bash runs {word} as a command"
+_TAKEN_FOR_NAMES = "because of the space next to =, {name} gets no value, and {word} treats what follows as names"
 
 
 def blanks_at_equals(tree: Tree, commands: Commands, used: set[str]) -> Iterator[Problem]:
@@ -153,16 +153,16 @@ def blanks_at_equals(tree: Tree, commands: Commands, used: set[str]) -> Iterator
         if name in used and empty and not inert:
             rest = tree.source.text[match.end() :].split(None, 1)
             word = name if "=" not in span.text.split()[0] else rest[0] if rest else ""
-            template = "because of the blank next to =, {name} gets no value: bash runs {word} as a command"
+            template = "because of the space next to =, {name} gets no value, and bash runs {word} as a command"
             if match[1]:
                 word, template = (
                     match[1].strip(),
-                    "because of the blank next to =, {name} gets no value: {word} treats what follows as names",
+                    "because of the space next to =, {name} gets no value, and {word} treats what follows as names",
                 )
             flags = re.findall(rf"(--[\w-]+)[ \t=]+[\"']?\$\{{?{name}\b", tree.source.text)
             keys = (name, *dict.fromkeys(flags[:_MOST]))
             message = Message(template, name=name, word=word)
-            yield Problem("blanks-at-equals", message, span, (), ("delete the blanks", span, f"{name}="), keys)
+            yield Problem("blanks-at-equals", message, span, (), ("delete the spaces", span, f"{name}="), keys)
 
 
 _TRAILING = lazy_pattern(r"\\([ \t]+)(?:(#[^\n]*)|(?=\r?\n))")
@@ -187,12 +187,12 @@ _CRLF_STRICT = lazy_pattern(r"^(?![ \t]*(?:#|echo\b))[^\n]*\r\n", re.MULTILINE)
 _STOPS = lazy_pattern(r"^[ \t]*set[ \t]+-[a-z]*e", re.MULTILINE)
 _PIPE = lazy_pattern(r"^[ \t]*(\|\|?|&&)(?=[ \t]|$)", re.MULTILINE)
 _INDENT = lazy_pattern(r"\n[ \t]+")
-_BLANKS = "the blanks after this backslash end the command, and what follows is not part of it"
-_COMMENTED = "the blank and the comment after this backslash end the command, and what follows is not part of it"
+_BLANKS = "the spaces after this backslash end the command, so what follows is not part of it"
+_COMMENTED = "the space and the comment after this backslash end the command, so what follows is not part of it"
 _COMMENT_ENDS = "this comment ends the command above it, so {word} and what follows are not passed to it"
 _NOT_REACHED = "no backslash continues the line above, so {word} and what follows are not passed to its command"
 _BASH_STOPS = "no backslash continues the line above, so bash stops at {word}"
-_BEGINS = "{flag} runs as a separate command, because nothing continues the line above"
+_BEGINS = "{flag} runs as a separate command, because no backslash continues the line above"
 _INERT = frozenset(["comment", "string", "raw_string", "heredoc_body", "ansi_c_string"])
 
 
@@ -227,8 +227,8 @@ def carriage_returns(source: Source) -> Iterator[Problem]:
         count = text.count("\r\n")
         message = Message.plural(
             count,
-            "{count} line ends in CRLF; bash reads the carriage return as part of the last word",
-            "{count} lines end in CRLF; bash reads the carriage return as part of the last word",
+            "{count} line ends in CRLF, and bash reads the carriage return as part of the last word",
+            "{count} lines end in CRLF, and bash reads the carriage return as part of the last word",
             count=count,
         )
         yield Problem(
@@ -250,7 +250,7 @@ def _trailing_blanks(tree: Tree) -> Iterator[Problem]:
             span = Span(tree.source, match.start(1), match.end(1))
             message = _COMMENTED if match[2] else _BLANKS
             keys = (*_FLAG.findall(tree.source.line(span.line))[-1:], *_FLAG.findall(_continued(below)))
-            fix = None if match[2] else ("delete the blanks", span, "")
+            fix = None if match[2] else ("delete the spaces", span, "")
             yield Problem("blank-after-backslash", message, span._replace(start=match.start()), (), fix, keys)
 
 

@@ -54,9 +54,9 @@ _EXPANSION = lazy_pattern(r"\$\{(\w+):?\+")
 _SAID = lazy_pattern(r"^[ \t]*#.*$", re.MULTILINE)
 _NEVER_DEFINED = "${name} is never defined, so it expands to nothing{hint}{stops}"
 _NOT_REACHED = "${name} is assigned only in code that does not run, so it expands to nothing{hint}{stops}"
-_DEFINED_LATER = "${name} is only defined further down, so it expands to nothing{hint}{stops}"
+_DEFINED_LATER = "${name} is only defined later in the script, so it expands to nothing{hint}{stops}"
 _NEVER_SET = "${name} is not set in this script; unless the environment sets it, {flag} gets no value{stops}"
-_SET_LATER = "${name} is only set further down; unless the environment sets it, {flag} gets no value{stops}"
+_SET_LATER = "${name} is only set later in the script; unless the environment sets it, {flag} gets no value{stops}"
 
 
 def launch_faults(found: Found, commands: Commands) -> Iterator[Problem]:
@@ -195,8 +195,8 @@ def _first_words(statement: Span, commands: Commands) -> Iterator[Problem]:
             span = statement._replace(start=statement.start + match.start(), end=statement.start + match.end())
             message = Message.plural(
                 len(flags),
-                "${name} expands only to the first word of the array: {flags} is not passed",
-                "${name} expands to the first word of the array only: {flags} are not passed on",
+                "${name} expands only to the first word of the array, so {flags} is not passed",
+                "${name} expands only to the first word of the array, so {flags} are not passed",
                 name=name,
                 flags=first_three(flags),
             )
@@ -205,7 +205,7 @@ def _first_words(statement: Span, commands: Commands) -> Iterator[Problem]:
                 message,
                 span,
                 (variable.place,),
-                ("take the whole array", span, f"${{{name}[@]}}"),
+                ("expand the whole array", span, f"${{{name}[@]}}"),
                 (*(text for piece in variable.items[0] if (text := piece.text or "").startswith("--")), *flags),
             )
 
@@ -240,8 +240,8 @@ def _on_one_node(found: Found, commands: Commands) -> Iterator[Problem]:
         return
     message = Message(
         (
-            "sbatch runs this script on one of its {nodes} nodes, and nothing starts torchrun on the others: "
-            "it waits for them"
+            "sbatch runs this script on one of its {nodes} nodes, and nothing starts torchrun on the other nodes, for "
+            "which it waits"
         ),
         nodes=nodes.value,
     )
@@ -258,7 +258,8 @@ def _without_ranks(found: Found, commands: Commands) -> Iterator[Problem]:
     if not isinstance(count, int) or count < 2 or any(_RANKED.search(_SAID.sub("", text)) for text in texts):
         return
     message = Message(
-        "srun starts {tasks} processes, and none knows its rank: each of them runs alone, as rank 0 of 1", tasks=count
+        ("srun starts {tasks} processes, but none of them knows its rank, so each runs alone, as rank 0 of 1"),
+        tasks=count,
     )
     yield Problem("ranks-not-set", message, launch.entry.span, (tasks.span,) if tasks and tasks.span else ())
 
@@ -359,8 +360,8 @@ def swallowed(source: Source) -> tuple[Problem, Source] | None:
     if end is None:
         return None
     template = (
-        "this does not end the here-document of line {line}, because of the blanks next to {word}: what follows, and "
-        "the launch in it, is its text"
+        "this does not end the here-document of line {line}, because of the spaces next to {word}, so what follows, "
+        "including the launch, is part of the here-document"
     )
     message = Message(template, line=source.position(start).line, word=word)
     at = end.start() + len(end[0]) - len(end[0].lstrip())

@@ -17,12 +17,12 @@ _ONE_WORD = lazy_pattern(rf"\[\[?\s+(!\s+)?({_OPERAND}(==?|!=){_OPERAND}?)\s+\]\
 _REDIRECTED = lazy_pattern(rf"\[\s+({_OPERAND})\s+([<>])\s+({_OPERAND})\s+\]")
 _FLAG = lazy_pattern(r"(?<![\w-])--[\w.-]+")
 _NUMERIC = {"<": "-lt", ">": "-gt"}
-_FIRST = "without a blank after {bracket}, this test never holds: bash runs {word} as a command"
-_LAST = "without a blank before ], this test never holds: [ misses its last word"
-_HOLDS = "without blanks around {sign}, this test always holds: {word} is a single word that is not empty"
-_FAILS = "without blanks around {sign}, this test never holds: {word} is a single word that is not empty"
-_WRITES = "[ ] reads {sign} as a redirection: this test compares nothing, and writes the file {word}"
-_READS = "[ ] reads {sign} as a redirection: this test compares nothing, and reads the file {word}"
+_FIRST = "without a space after {bracket}, this test never holds, because bash runs {word} as a command"
+_LAST = "without a space before ], this test never holds, because [ misses its last word"
+_HOLDS = "without spaces around {sign}, this test always holds, because {word} is a single word that is not empty"
+_FAILS = "without spaces around {sign}, this test never holds, because {word} is a single word that is not empty"
+_WRITES = "[ ] reads {sign} as a redirection, so this test compares nothing and writes the file {word}"
+_READS = "[ ] reads {sign} as a redirection, so this test compares nothing and reads the file {word}"
 
 
 class Misread(NamedTuple):
@@ -43,14 +43,14 @@ def misread(text: str) -> Misread | None:
     if (match := _NO_OPENING.match(text)) is not None:
         end, word = match.end(1), text.split(None, 1)[0]
         message = Message(_FIRST, bracket=match[1], word=word)
-        return Misread(False, message, (0, len(word)), Message("insert a blank"), ((end, end), " "))
+        return Misread(False, message, (0, len(word)), Message("insert a space"), ((end, end), " "))
     if (match := _NO_CLOSING.fullmatch(text)) is not None:
         at = match.start(1)
-        return Misread(False, Message(_LAST), (at, at + 1), Message("insert a blank"), ((at, at), " "))
+        return Misread(False, Message(_LAST), (at, at + 1), Message("insert a space"), ((at, at), " "))
     if (match := _ONE_WORD.fullmatch(text)) is not None and "$" in match[2]:
         template = _FAILS if match[1] else _HOLDS
         message = Message(template, sign=match[3], word=match[2])
-        return Misread(not match[1], message, match.span(2), Message("insert blanks"), (match.span(3), f" {match[3]} "))
+        return Misread(not match[1], message, match.span(2), Message("insert spaces"), (match.span(3), f" {match[3]} "))
     if (match := _REDIRECTED.fullmatch(text)) is not None and "$" in match[1] + match[3]:
         sign = match[2]
         message = Message(_WRITES if sign == ">" else _READS, sign=sign, word=match[3])

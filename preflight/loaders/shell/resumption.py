@@ -55,7 +55,7 @@ def _tracker(source: Source) -> Iterator[Problem]:
     for match in _TRACKER.finditer(source.text):
         line = source.text[source.text.rfind("\n", 0, match.start()) + 1 : match.start()]
         if match[0] != _NAME_OF_TRACKER and not line.lstrip().startswith("#"):
-            template = "{name} is never written: the file with the last iteration is {right}"
+            template = "{name} is never written; the file with the last iteration is {right}"
             message = Message(template, name=match[0], right=_NAME_OF_TRACKER)
             span = Span(source, match.start(), match.end())
             yield Problem("tracker-misspelt", message, span, (), (f"write {_NAME_OF_TRACKER}", span, _NAME_OF_TRACKER))
@@ -79,6 +79,6 @@ def _resumed(tree: Tree, nodes: Iterable[Node], commands: Commands) -> Iterator[
                 continue
             start = tree.span(one).start + drops.start()
             template = "{option} where the script has found its own checkpoint: each restart {loses}"
-            loses = Message("begins at iteration 0" if drops[0] == "--finetune" else "loses the state of the optimizer")
+            loses = Message("begins at iteration 0" if drops[0] == "--finetune" else "loses the optimizer state")
             message = Message(template, option=drops[0], loses=loses)
             yield Problem("resumed-without-state", message, Span(tree.source, start, start + len(drops[0])))

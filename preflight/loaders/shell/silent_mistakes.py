@@ -125,7 +125,7 @@ def _uncounted(tree: Tree, commands: Commands) -> Iterator[Problem]:
             if not _NO_INTEGER.fullmatch(value) or len(re.findall(rf"(?<![\w$-]){name}=", text)) != 1:
                 continue
             message = Message(
-                "bash counts in integers and refuses {value}, the value of {name}", value=value, name=name
+                "bash computes only with integers and refuses {value}, the value of {name}", value=value, name=name
             )
             yield Problem(
                 "arithmetic-refused", message, variable.place, (Span(tree.source, match.start(), match.end()),)
@@ -199,8 +199,8 @@ def _never_set(
             yield _misspelt(tree, span, name, meant, commands)
         elif commands.nounset:
             template = (
-                "${name} is not set in this script; unless the environment sets it, the script stops here, "
-                "because of set -u"
+                "${name} is not set in this script; because of set -u, the script stops here unless the environment "
+                "sets it"
             )
             yield Problem("unset-variable", Message(template, name=name), span)
 
@@ -225,14 +225,14 @@ def _misspelt(tree: Tree, test: Span, name: str, meant: str, commands: Commands)
     parts, others = meant.split("_"), name.split("_")
     odd = [(one, other) for one, other in zip(parts, others, strict=False) if one != other]
     if set_at is None or len(parts) != len(others) or len(odd) != 1:
-        template = "${name} is not set, so this test never reads ${meant}, which is set: did you mean that"
+        template = "${name} is not set, so this test never reads ${meant}, which is set; did you mean that"
         return Problem("misspelt-in-test", Message(template, name=name, meant=meant), test)
     elsewhere = re.sub(rf"\b(?:{re.escape(name)}|{re.escape(meant)})\b", "", tree.source.text)
     one, other = (re.search(rf"(?<![A-Za-z0-9]){re.escape(part)}(?![A-Za-z0-9])", elsewhere) for part in odd[0])
     if one is None and other is not None:
-        template = "{meant} is never read: this test reads ${name}, which is not set; did you mean {meant}"
+        template = "{meant} is never read, because this test reads ${name}, which is not set; did you mean {meant}"
         return Problem("misspelt-in-test", Message(template, name=name, meant=meant), set_at, (test,))
-    template = "${name} is not set, so this test never reads ${meant}, which is set: did you mean that"
+    template = "${name} is not set, so this test never reads ${meant}, which is set; did you mean that"
     return Problem("misspelt-in-test", Message(template, name=name, meant=meant), test)
 
 
@@ -268,11 +268,12 @@ def _removed(found: Found, commands: Commands) -> Iterator[Problem]:
         for span, removed in commands.removed if path else ():
             before = span.source is found.statement.source and span.start < found.statement.start
             if before and (path == removed or path.startswith(f"{removed}/")):
-                message = Message("{path} is removed before --load reads it: the run starts from scratch", path=path)
+                message = Message("{path} is removed before --load reads it, so the run starts from scratch", path=path)
                 yield Problem("removed-before-load", message, span, (load.span,))
             elif before and (folder := _started_in(path, removed, found)):
                 template = (
-                    "{removed} is removed, which contains {path} if started in {folder}: the run starts from scratch"
+                    "{removed}, which contains {path} if started in {folder}, is removed, so the run starts from "
+                    "scratch"
                 )
                 message = Message(template, removed=removed, path=path, folder=folder)
                 yield Problem("removed-before-load", message, span, (load.span,))
@@ -298,9 +299,9 @@ _OWN_TASKS = lazy_pattern(r"srun[^\n|;]{0,400}(?:[ \t]-n|--ntasks|[ \t]-N|--node
 _NODE_COUNTS = frozenset("SLURM_NNODES SLURM_JOB_NUM_NODE_COUNTS".split())
 _LAUNCHERS = lazy_pattern(r"torchrun|torch\.distributed|accelerate|deepspeed|msrun")
 _WORLD = "{name} is the number of nodes, {value}, but {tasks} processes are started"
-_LOCAL = "LOCAL_RANK is the rank in the whole job: on the second node it is above the number of devices"
-_IDLE = "one task per node starts one process, so that only one of {devices} devices of each node is used"
-_RANK = "RANK is {name}, which several processes have in common"
+_LOCAL = "LOCAL_RANK is set to the rank in the whole job, so on the second node it is above the number of devices"
+_IDLE = "one task per node starts one process, so only one of {devices} devices of each node is used"
+_RANK = "RANK is set to {name}, which several processes have in common"
 
 
 def rank_faults(tree: Tree, commands: Commands) -> Iterator[Problem]:
