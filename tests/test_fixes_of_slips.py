@@ -165,7 +165,9 @@ def test_expert_parallel_is_not_taken_to_a_fraction_where_the_devices_are_unknow
     text = SCRIPT.format(**SOUND | {"more": more}).replace("torchrun --nproc_per_node 8", "python")
     found = check_text(text, name="run.sh", target="megatron@0.20.0").findings
     fixes = [finding.fix for finding in found if finding.rule == "experts-not-divisible"]
-    assert [(fix.title, fix.offered) for fix in fixes if fix is not None] == [("set the expert-parallel size to 1", True)]
+    assert [(fix.title, fix.offered) for fix in fixes if fix is not None] == [
+        ("set the expert-parallel size to 1", True)
+    ]
 
 
 @pytest.mark.parametrize("more", ["--use-dist-ckpt", "--ckpt-fully-parallel-save"])

@@ -46,7 +46,10 @@ def test_a_patch_has_checks_that_its_release_has_not() -> None:
         ("megatron@0.18.2", "megatron@0.18.0 (with what 0.18.2 changes)"),
         ("megatron@0.14.7", "megatron@0.14.0, because 0.14.7 is not a known release; read between 0.14.0 and 0.15.0"),
         ("megatron@0.5.0", "megatron@0.6.0, because 0.5.0 is not a known release; the oldest known release is 0.6.0"),
-        ("megatron@0.21.0", "megatron@0.20.0, because 0.21.0 is not a known release; the newest known release is 0.20.0"),
+        (
+            "megatron@0.21.0",
+            "megatron@0.20.0, because 0.21.0 is not a known release; the newest known release is 0.20.0",
+        ),
         ("megatron@core_r0.14.0", "megatron@0.14.0"),
         ("mindspeed@core_r0.7.0", "mindspeed@core_r0.7.0"),
         ("mindspeed@core_r0.9.0", "mindspeed@core_r0.9.0"),
@@ -56,7 +59,8 @@ def test_a_patch_has_checks_that_its_release_has_not() -> None:
         ("mindspeed@2.1", "mindspeed@2.1.0"),
         (
             "mindspeed@core_r0.13.0",
-            "mindspeed@core_r0.14.0, because core_r0.13.0 is not a known release; read between core_r0.10.0 and core_r0.14.0",
+            "mindspeed@core_r0.14.0, because core_r0.13.0 is not a known release; read between core_r0.10.0 and "
+            "core_r0.14.0",
         ),
         (
             "mindspeed-llm@2.0.1",

@@ -88,7 +88,8 @@ def test_settings_hold(cli: Cli, tmp_path: Path, text: str, code: int) -> None:
         ),
         (
             "[rules.toy-devices]\nallow-idle = 1",
-            "preflight.toml: option 'allow-idle' of rule 'toy-devices' must have the type of its default, False, but is 1",
+            "preflight.toml: option 'allow-idle' of rule 'toy-devices' must have the type of its default, "
+            "False, but is 1",
         ),
         ("required-version = '>=99'", "preflight.toml: requires preflight >=99, but this is {version}"),
         (

@@ -52,9 +52,7 @@ def test_a_release_that_only_options_tell_is_a_guess(
     out = capsys.readouterr().out
     assert " (a guess: " in out and '# target = "megatron@' in out
     run(["check", "jobs/train_8b.sh"])
-    told = (
-        "The release is unknown: 15 known releases from 0.6.0 to 0.20.0 fit; --target states it, `preflight init`"
-    )
+    told = "The release is unknown: 15 known releases from 0.6.0 to 0.20.0 fit; --target states it, `preflight init`"
     assert told in capsys.readouterr().out
     run(["check", "jobs/train_8b.sh", "--target", "megatron@0.16"])
     assert "guess" not in capsys.readouterr().out

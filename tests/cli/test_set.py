@@ -66,5 +66,8 @@ def test_what_is_set_is_checked_like_what_is_typed(real_cli: Cli, script: Path) 
 
 def test_a_value_that_an_argument_does_not_take_is_refused(real_cli: Cli, script: Path) -> None:
     found = real_cli("check", str(script), "--set", "micro_batch_size=many")
-    assert (found.code, "--set micro_batch_size=many: --micro-batch-size does not accept this value" in found.err) == (2, True)
+    assert (found.code, "--set micro_batch_size=many: --micro-batch-size does not accept this value" in found.err) == (
+        2,
+        True,
+    )
     assert real_cli("check", str(script), "--set", "micro_batch_size").code == 2

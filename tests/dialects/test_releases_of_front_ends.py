@@ -36,7 +36,10 @@ PACKAGES = ".venv/lib/python3.12/site-packages"
     [
         ("--tuner_type lora", "ms-swift, release unknown: 7 known releases from 4.0.4 to 4.6.0 fit; read as 4.5.2"),
         ("--tuner-type lora", "from 4.0.4 to 4.6.0 fit"),
-        ("--load x --train_type lora", "ms-swift before 4.0.4, which is not a known release, is read as ms-swift@4.5.2"),
+        (
+            "--load x --train_type lora",
+            "ms-swift before 4.0.4, which is not a known release, is read as ms-swift@4.5.2",
+        ),
         ("--max_epochs 1 --save out", "ms-swift before 4.0.4"),
         ("--no_initialization false", "ms-swift before 4.0.4"),
         ("--num_workers 8", "the options --num_workers belong to a release older than those that preflight knows"),
@@ -59,7 +62,10 @@ def test_what_options_of_ms_swift_show(tmp_path: Path, more: str, says: str) -> 
         ("pip install ms-swift==3.9.1", "ms-swift 3.9.1, which is not a known release, is read as ms-swift@4.0.4"),
         ("pip install 'ms-swift[all]==4.1.3'", "ms-swift@4.1.3 (the file names 4.1.3)"),
         ("cd /opt/ms-swift-3.5.3/", "ms-swift 3.5.3, which is not a known release"),
-        ("#SBATCH --container-image=img:ubuntu22.04-vllm0.8.5-swift3.5.3", "ms-swift 3.5.3, which is not a known release"),
+        (
+            "#SBATCH --container-image=img:ubuntu22.04-vllm0.8.5-swift3.5.3",
+            "ms-swift 3.5.3, which is not a known release",
+        ),
         ("git clone -b v4.3.2 https://github.com/modelscope/ms-swift.git", "ms-swift@4.3.2 (the file names 4.3.2)"),
         ("pip install git+https://github.com/modelscope/ms-swift.git@v4.2.3", "ms-swift@4.2.3 (the file names"),
         ("# pip install ms-swift==3.9.1", "release unknown"),
@@ -106,7 +112,11 @@ def test_a_release_that_a_script_names_is_read(tmp_path: Path, line: str, says: 
             {".venv/pyvenv.cfg": "", f"{PACKAGES}/ms_swift-4.3.2.dist-info/METADATA": ""},
             f"ms-swift@4.3.2 ({PACKAGES}/ms_swift-4.3.2.dist-info)",
         ),
-        (VERL, {"requirements.txt": "verl==0.5.0\n"}, "verl 0.5.0, which is not a known release, is read as verl@0.6.0"),
+        (
+            VERL,
+            {"requirements.txt": "verl==0.5.0\n"},
+            "verl 0.5.0, which is not a known release, is read as verl@0.6.0",
+        ),
     ],
 )
 def test_a_checkout_is_read_at_its_own_release(tmp_path: Path, script: str, files: dict[str, str], says: str) -> None:
@@ -208,7 +218,10 @@ def test_sizes_over_a_config_of_a_recipe_are_megatrons(config: str, claimed: boo
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("#SBATCH --container-image=verlai/verl:app-verl0.5-transformers4.55.4", "verl 0.5, which is not a known release"),
+        (
+            "#SBATCH --container-image=verlai/verl:app-verl0.5-transformers4.55.4",
+            "verl 0.5, which is not a known release",
+        ),
         ("docker run verlai/verl:vllm011.latest", "release unknown"),
         ("pip install verl==0.7.1", "verl@0.7.1 (the file names 0.7.1)"),
         ("pip install git+https://github.com/volcengine/verl@v0.6.1", "verl@0.6.1 (the file names 0.6.1)"),

@@ -48,7 +48,10 @@ def test_what_options_show_of_a_release_is_a_range(more: str, says: str) -> None
         ("megatron@0.16.0", "megatron@0.16.0"),
         ("megatron@0.20.0", "megatron@0.20.0"),
         ("megatron@0.5.0", "megatron@0.6.0, because 0.5.0 is not a known release; the oldest known release is 0.6.0"),
-        ("megatron@0.21.0", "megatron@0.20.0, because 0.21.0 is not a known release; the newest known release is 0.20.0"),
+        (
+            "megatron@0.21.0",
+            "megatron@0.20.0, because 0.21.0 is not a known release; the newest known release is 0.20.0",
+        ),
     ],
 )
 def test_a_stated_release_is_no_guess(target: str, says: str) -> None:
@@ -115,7 +118,9 @@ def test_code_before_there_was_a_core_is_older_than_all(tmp_path: Path) -> None:
     (tmp_path / "megatron").mkdir()
     (tmp_path / "megatron/arguments.py").write_text(OLD_PARSER, encoding="utf-8")
     (tmp_path / "run.sh").write_text(f"{RUN}\n", encoding="utf-8")
-    assert "megatron before 0.6.0, which is not a known release" in heading(preflight.check(tmp_path / "run.sh").jobs[0])
+    assert "megatron before 0.6.0, which is not a known release" in heading(
+        preflight.check(tmp_path / "run.sh").jobs[0]
+    )
 
 
 @pytest.mark.parametrize(

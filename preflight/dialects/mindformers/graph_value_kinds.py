@@ -79,9 +79,7 @@ REAL = Number(booleans=True)
 ABOVE_0 = Number(above=0, booleans=True)
 POINTED_ABOVE_0 = Number(above=0.0, pointed=True)
 BELOW_1 = Number(0, below=1, booleans=True)
-POINTED_BELOW_1 = Number(0.0, below=1.0, pointed=True).worded(
-    "a decimal number of at least 0.0 and below 1.0"
-)
+POINTED_BELOW_1 = Number(0.0, below=1.0, pointed=True).worded("a decimal number of at least 0.0 and below 1.0")
 SINK = Number(above=0, booleans=True, also=(-1,)).worded(POSITIVE_OR_ALL.words)
 YARN_BASE = (~REAL | Number(above=0, below=1) | Number(above=1)).worded("a number above 0, and not 1")
 GIVEN = (~NULL).worded(REAL.words)
