@@ -2,11 +2,12 @@
 `python benchmarks/mutation.py [--show K] [--only WORD] [--list FILE]`.
 
 Wrong rules are created in memory, with one change each (listed in mutants.py). A mutant is killed if its result differs
-from that of the rule on a run of the rule's fixtures: tests/constraints/*.yaml, tests/edges/**, tests/rules/**; if it
-reports an error on an accepted run of Megatron's tables; or if it crashes on a run that every rule checks. Only
-assertions of the tests count: whether a declared check reports a finding, in tests/edges also whether it is certain;
-for a function every word, and the fix and the upstream location if the fixture has them. A mutant of a declared check
-that no combination of values can distinguish from the original (equivalence.py) is not a wrong rule and is not counted.
+from that of the rule on a run of the rule's fixtures: tests/constraints/*.yaml, tests/edges/**, tests/rules/**, the
+rows of known defects; if it reports an error on an accepted run of Megatron's tables; or if it crashes on a run that
+every rule checks. Only assertions of the tests count: whether a declared check reports a finding, in tests/edges also
+whether it is certain; for a function every word, and the fix and the upstream location if the fixture has them. A
+mutant of a declared check that no combination of values can distinguish from the original (equivalence.py) is not a
+wrong rule and is not counted.
 
 `--list` writes the survivors as a page: `--list benchmarks/mutation.md` creates benchmarks/mutation.md.
 """

@@ -56,7 +56,14 @@ class Runs:
         self._makers: dict[str, list[Callable[[], Iterable[Run]]]] = defaultdict(list)
         self._made: dict[str, list[Run]] = defaultdict(list)
         sys.path[:0] = [str(TESTS), str(TESTS / "dialects")]
-        for keys, make in (*self._pairs(), *self._odd(), *self._edges(), *self._graph(), *self._rules()):
+        for keys, make in (
+            *self._pairs(),
+            *self._defects(),
+            *self._odd(),
+            *self._edges(),
+            *self._graph(),
+            *self._rules(),
+        ):
             once = _once(make)
             for key in keys:
                 self._makers[key].append(once)
@@ -75,6 +82,14 @@ class Runs:
         for rule, side, case in pairs():
             shared = {"accepted": ACCEPTED, "rejected": EVERY}.get(side, rule)
             yield (rule, shared), lambda case=case: map(Run, self._jobs(case))
+
+    def _defects(self) -> Iterator[_Made]:
+        """The two sides of each known defect, from its own row: tests/test_known_defects.py."""
+        tables, near = import_module("pairs"), import_module("edges")
+        for pair in tables.defect_pairs():
+            for words in (pair.found, pair.silent):
+                run = near.case(pair.table, near.bases(pair.table), {**pair.row, "run": words})
+                yield (pair.rule,), lambda run=run: map(Run, self._jobs(run))
 
     def _odd(self) -> Iterator[_Made]:
         """Configs in which one setting has an invalid value: tests/hostile verifies that no rule crashes on them."""
