@@ -242,4 +242,4 @@ def test_an_editor_is_given_no_action_that_wakes_an_error(tmp_path: Path) -> Non
     line = DENSE.splitlines().index("  data_parallel: 1")
     here = types.Range(types.Position(line, 0), types.Position(line + 1, 0))
     titles = [action.title for action in actions(buffer, file.as_uri(), (here,), None) if action.edit is not None]
-    assert titles == ["Set data parallel to 4, which changes the tokens per step"]
+    assert titles == ["Set the data-parallel size to 4, which changes the tokens per step"]

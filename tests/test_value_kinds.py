@@ -31,8 +31,8 @@ KINDS: tuple[tuple[ValueKind, str, list[Any], list[Any]], ...] = (
     (one_of("silu", any_case=True, also=("swish",)), "silu", ["SiLU", "swish"], ["gelu"]),
     (Text(r"\d+GB").worded("a size such as 58GB"), "a size such as 58GB", ["58GB"], ["58G", 58]),
     (whole().or_null(), "a whole number", [None, 3], ["", False]),
-    (SWITCH | TEXT, "True or False or a text", [True, ""], [None, 0]),
-    (~(NULL | TEXT), "anything but null or a text", [0, []], [None, "x"]),
+    (SWITCH | TEXT, "True or False or a string", [True, ""], [None, 0]),
+    (~(NULL | TEXT), "anything but null or a string", [0, []], [None, "x"]),
     (
         ListOf(SHARE, 2),
         "a list of 2, each a decimal number between 0.0 and 1.0",

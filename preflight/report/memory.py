@@ -45,7 +45,7 @@ def memory_text(job: Job, look: Look = Look(), others: Sequence[Device] = (), sa
 
 def _open(said: str) -> str:
     """A description of the terms that are counted as ranges."""
-    return said if "no formula for " in said else f"unknown: {said}"
+    return said if "no memory formula for " in said else f"unknown: {said}"
 
 
 def answer(job: Job) -> str:

@@ -69,13 +69,13 @@ def crashing(folder: Path) -> str:
 ENTRIES = (looping, long_script, deep_folders, not_unicode, unreadable, crashing)
 RUN = """
 import sys
-from preflight.checking import workspace
-load = workspace.load
+from preflight.checking import checked_sources
+load = checked_sources.load
 def crashing(source):
     if "CRASH" in source.text:
         raise ZeroDivisionError("in a loader")
     return load(source)
-workspace.load = crashing
+checked_sources.load = crashing
 from preflight.cli import main
 sys.argv[0] = "preflight"
 main()

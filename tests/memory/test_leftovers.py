@@ -19,7 +19,9 @@ MIXTURE = {"model__experts": 8, "model__expert_ffn": 1024, "model__expert_layers
 
 def placeholder(index=0, **changes):
     found = [
-        term for term in stage(shape(make(**changes)), index, CLUSTER).terms if term.name.startswith("placeholders")
+        term
+        for term in stage(shape(make(**changes)), index, CLUSTER).terms
+        if term.name == "weight gradient placeholders"
     ]
     return found[0] if found else None
 

@@ -61,7 +61,7 @@ def test_without_resharding_all_weights_are_whole_when_the_backward_pass_begins(
 
 def test_step_time_is_not_claimed():
     report = preflight.check_command(RUN.split(), world_size=8, device="h100", target="megatron@0.19.0", env={})
-    assert "not modelled" in preflight.estimate_step_time(report.jobs[0]).unknown[0]
+    assert "not modeled" in preflight.estimate_step_time(report.jobs[0]).unknown[0]
 
 
 def test_mindspeeds_own_file_may_say_otherwise():

@@ -40,7 +40,7 @@ def test_a_preference_pair_is_two_sequences_beside_a_frozen_model():
 def test_unpadded_samples_make_a_range_and_never_an_error_by_themselves():
     sharded = {"optimizer__zero": 1, "optimizer__shards": 8, "batch__varying": True}
     many = estimate(make(**sharded, batch__micro=8), CLUSTER)
-    assert (many.verdict, many.wide, many.taken) == ("at-risk", True, ("the sample length is unknown",))
+    assert (many.verdict, many.wide, many.taken) == ("at-risk", True, ("the length of the samples is unknown",))
     little = estimate(make(**sharded, recompute__mode="full", recompute__method="uniform", batch__micro=2), CLUSTER)
     assert little.worst.low < 0.92 * little.worst.allocated_peak
 
