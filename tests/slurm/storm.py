@@ -37,6 +37,11 @@ class Storm:
     def of(self, kind: str) -> list[tuple[float, int, str]]:
         return [reply for name, reply in self.replies.items() if name.startswith(kind)]
 
+    @property
+    def longest(self) -> float:
+        """Seconds that any client waited."""
+        return max(*self.latencies, *(seconds for seconds, _, _ in self.replies.values()))
+
     def told(self) -> str:
         """One line a fact, for people."""
         lines = []
