@@ -1,4 +1,4 @@
-"""The four hooks. Each is called once at start-up, takes no arguments and returns values;
+"""The four hooks. Each is called once at startup, takes no arguments and returns values;
 preflight's own loop does the rest."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The parts of `dataclasses` and `typing.NamedTuple` that preflight uses, with a faster start-up.
+"""The parts of `dataclasses` and `typing.NamedTuple` that preflight uses, with a faster startup.
 
 A record is always frozen, and no code is generated for it; `dataclasses.replace`, `fields` and `asdict` work on it too.
 A named tuple has no code generated either: its `__new__` is one compiled with this module, under other names.

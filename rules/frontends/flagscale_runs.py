@@ -6,7 +6,7 @@ from preflight.lint.constraint import ConstraintSet, conflicts, drop, put, refus
 from preflight.lint.expressions import Handles, all_of, any_of
 from preflight.source.finding import Severity
 
-DIES = "every rank stops at start-up, before the first step"
+DIES = "every rank stops at startup, before the first step"
 FLAGSCALE = ConstraintSet("flagscale", why=DIES)
 a = Handles(megatron_names() | names("flagscale"))
 MEGATRON = "flagscale/backends/Megatron-LM/megatron/training"

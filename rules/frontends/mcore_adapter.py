@@ -8,7 +8,7 @@ from preflight.lint.constraint import ConstraintSet, divides, put, refuse
 from preflight.lint.expressions import Handles, all_of, any_of
 from preflight.source.finding import Safety, Severity
 
-DIES = "the run is refused at start-up, when the arguments are created"
+DIES = "the run is refused at startup, when the arguments are created"
 LATE = "the first training step fails, after the first rollout has been generated"
 MCORE_ADAPTER = ConstraintSet("mcore-adapter", why=DIES)
 a = Handles(megatron_names() | names("mcore-adapter") | DERIVED)

@@ -6,7 +6,7 @@ from preflight.lint.constraint import ConstraintSet, conflicts, divides, put, re
 from preflight.lint.expressions import Handles, all_of, any_of
 from preflight.source.finding import Safety, Severity
 
-DIES = "the run is refused at start-up, after the devices have been allocated"
+DIES = "the run is refused at startup, after the devices have been allocated"
 BRIDGE = ConstraintSet("megatron-bridge", why=DIES)
 a = Handles(megatron_names() | names("megatron-bridge"))
 CONFIG = "src/megatron/bridge/training/config.py"

@@ -13,7 +13,7 @@ a = Handles(megatron_names() | names("megatron-bridge") | DERIVED)
 CORE = "megatron/core/transformer/transformer_config.py"
 VIRTUAL = a.num_virtual_stages_per_pipeline_rank
 FIRST, LAST = a.decoder_first_pipeline_num_layers, a.decoder_last_pipeline_num_layers
-DIES = "the run is refused at start-up, after the devices have been allocated"
+DIES = "the run is refused at startup, after the devices have been allocated"
 
 BRIDGE.add(
     refuse(

@@ -8,7 +8,7 @@ from preflight.lint.expressions import Handles, all_of
 from preflight.source.finding import Safety, Severity
 
 MESH = "every rank fails when the parallel state is created, after the process group has been initialized"
-DIES = "the run is refused at start-up, when the arguments are read"
+DIES = "the run is refused at startup, when the arguments are read"
 FSDP2 = ConstraintSet("mindspeed-llm-fsdp2", why=DIES)
 a = Handles(megatron_names() | names("mindspeed-llm-fsdp2") | DERIVED)
 ARGUMENTS = "mindspeed_llm/fsdp2/utils/arguments.py"

@@ -7,7 +7,7 @@ from preflight.lint.constraint import ConstraintSet, conflicts, divides, drop, p
 from preflight.lint.expressions import Handles, all_of, any_of
 from preflight.source.finding import Kind, Safety, Severity
 
-REFUSED = "the run is refused at start-up"
+REFUSED = "the run is refused at startup"
 MS_SWIFT = ConstraintSet("ms-swift", why=REFUSED)
 a = Handles(megatron_names() | names("ms-swift") | DERIVED)
 ARGUMENTS = "swift/megatron/arguments/megatron_args.py"

@@ -6,7 +6,7 @@ from preflight.lint.constraint import ConstraintSet, conflicts, drop, put, refus
 from preflight.lint.expressions import Handles, all_of, any_of
 from preflight.source.finding import Safety, Severity
 
-DIES = "the run is refused at start-up, after Ray has allocated its devices"
+DIES = "the run is refused at startup, after Ray has allocated its devices"
 SLIME = ConstraintSet("slime", why=DIES)
 a = Handles(megatron_names() | names("slime"))
 OPTIONS = "slime/utils/arguments.py"

@@ -6,7 +6,7 @@ from preflight.lint.constraint import ConstraintSet, divides, put, refuse
 from preflight.lint.expressions import Handles, all_of, any_of, nearest_divisor, other_divisor, two_divisors
 from preflight.source.finding import Safety, Severity
 
-DIES = "the run is refused at start-up, after Ray has allocated its devices"
+DIES = "the run is refused at startup, after Ray has allocated its devices"
 VERL = ConstraintSet("verl", why=DIES)
 a = Handles(megatron_names() | names("verl"))
 TRAINER = a.entry == "verl.trainer.main_ppo"

@@ -4,7 +4,7 @@ from preflight.lint.constraint import ConstraintSet, drop, put, refuse, requires
 from preflight.rules.megatron.option_names import a, all_of, any_of, bias_fusion, moe, quick_geglu, swiglu
 from preflight.source.finding import Safety
 
-MEGATRON = ConstraintSet("megatron", why="the model configuration is refused at start-up")
+MEGATRON = ConstraintSet("megatron", why="the model configuration is refused at startup")
 CLAMPED = all_of(swiglu, a.activation_func_clamp_value.is_set)
 UNFUSE = put(a.bias_gelu_fusion, False, safety=Safety.SAFE, title="set --no-bias-gelu-fusion")
 

@@ -4,7 +4,7 @@ from preflight.lint.constraint import ConstraintSet, conflicts, divides, drop, p
 from preflight.rules.megatron.option_names import a, all_of
 from preflight.source.finding import Safety, Severity
 
-MEGATRON = ConstraintSet("megatron", why="the model configuration is refused at start-up")
+MEGATRON = ConstraintSet("megatron", why="the model configuration is refused at startup")
 GROUPS = all_of(a.group_query_attention, a.num_query_groups.is_set)
 TENSOR = a.tensor_model_parallel_size
 

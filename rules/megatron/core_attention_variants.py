@@ -4,7 +4,7 @@ from preflight.lint.constraint import ConstraintSet, divides, drop, in_range, pu
 from preflight.rules.megatron.option_names import a, all_of, any_of, delta_net, sparse_attention
 from preflight.source.finding import Safety
 
-MEGATRON = ConstraintSet("megatron", why="the model configuration is refused at start-up")
+MEGATRON = ConstraintSet("megatron", why="the model configuration is refused at startup")
 VARIANT = a.experimental_attention_variant
 SPLIT = a.tensor_model_parallel_size * a.context_parallel_size
 

@@ -13,7 +13,7 @@ from preflight.rules.megatron.option_names import (
 )
 from preflight.source.finding import Safety
 
-MEGATRON = ConstraintSet("megatron", why="the model configuration is refused at start-up")
+MEGATRON = ConstraintSet("megatron", why="the model configuration is refused at startup")
 IMPL = a.cuda_graph_impl
 CAPTURED = a.cuda_graph_modules
 OFFLOADED = a.cpu_offloading_num_layers > 0

@@ -5,7 +5,7 @@ from preflight.rules.megatron.core_cuda_graphs import CAPTURED, EXPERTS, IMPL, I
 from preflight.rules.megatron.option_names import a, all_of, any_of
 from preflight.source.finding import Safety
 
-OFFLOAD = ConstraintSet("megatron", why="the model configuration is refused at start-up")
+OFFLOAD = ConstraintSet("megatron", why="the model configuration is refused at startup")
 FINE = a.fine_grained_activation_offloading
 MODULES = a.offload_modules
 OUTSIDE = any_of(

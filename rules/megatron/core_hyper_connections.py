@@ -4,7 +4,7 @@ from preflight.lint.constraint import ConstraintSet, conflicts, drop, in_range
 from preflight.rules.megatron.option_names import a, all_of
 from preflight.source.finding import Safety
 
-WHY = "the model configuration is refused at start-up"
+WHY = "the model configuration is refused at startup"
 MEGATRON = ConstraintSet("megatron", why=WHY)
 ON = a.enable_mhc_connections
 

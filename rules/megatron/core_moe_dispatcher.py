@@ -4,7 +4,7 @@ from preflight.lint.constraint import ConstraintSet, conflicts, drop, put, refus
 from preflight.rules.megatron.option_names import a, all_of, any_of, grouped_tensor
 from preflight.source.finding import Safety
 
-MEGATRON = ConstraintSet("megatron", why="the model configuration is refused at start-up")
+MEGATRON = ConstraintSet("megatron", why="the model configuration is refused at startup")
 DISPATCHER = a.moe_token_dispatcher_type
 BACKEND = a.moe_flex_dispatcher_backend
 FUSER = a.use_transformer_engine_op_fuser
@@ -84,7 +84,7 @@ MEGATRON.add(
             "--moe-deepep-num-sms {moe_deepep_num_sms} and --moe-hybridep-num-sms {moe_hybridep_num_sms} set the "
             "same number; give only one of them"
         ),
-        why="the model configuration is refused at start-up; --moe-flex-dispatcher-num-sms replaces both",
+        why="the model configuration is refused at startup; --moe-flex-dispatcher-num-sms replaces both",
         at=(a.moe_hybridep_num_sms, a.moe_deepep_num_sms),
         fixes=(drop(a.moe_hybridep_num_sms), drop(a.moe_deepep_num_sms)),
     ),

@@ -4,7 +4,7 @@ from preflight.lint.constraint import ConstraintSet, conflicts, drop, in_range, 
 from preflight.rules.megatron.option_names import a, all_of, any_of, recomputes_moe, selective_at_last
 from preflight.source.finding import Safety
 
-MEGATRON = ConstraintSet("megatron", why="the model configuration is refused at start-up")
+MEGATRON = ConstraintSet("megatron", why="the model configuration is refused at startup")
 OFFLOADED = a.cpu_offloading_num_layers > 0
 FINE = a.fine_grained_activation_offloading
 MODULES = a.offload_modules
@@ -53,7 +53,7 @@ MEGATRON.add(
         "offload-nothing",
         all_of(FINE, MODULES.length == 0),
         message="fine-grained offloading is on, but --offload-modules names no module",
-        why="the model configuration is refused at start-up, without an error message",
+        why="the model configuration is refused at startup, without an error message",
         at=(FINE,),
     ),
     requires(

@@ -4,7 +4,7 @@ from preflight.lint.constraint import ConstraintSet, conflicts, drop, one_of, pu
 from preflight.rules.megatron.option_names import a, all_of, any_of, recomputes_moe
 from preflight.source.finding import Safety
 
-MEGATRON = ConstraintSet("megatron", why="the model configuration is refused at start-up")
+MEGATRON = ConstraintSet("megatron", why="the model configuration is refused at startup")
 OVERLAP = a.overlap_moe_expert_parallel_comm
 
 MEGATRON.add(

@@ -4,7 +4,7 @@ from preflight.lint.constraint import ConstraintSet, divides, drop, put, refuse,
 from preflight.rules.megatron.option_names import a, all_of, any_of, env
 from preflight.source.finding import Safety
 
-MEGATRON = ConstraintSet("megatron", why="the process groups are refused at start-up")
+MEGATRON = ConstraintSet("megatron", why="the process groups are refused at startup")
 DEFER = a.defer_embedding_wgrad_compute
 INSTANCES = a.num_distributed_optimizer_instances
 WORLD = a.data_parallel_size * a.context_parallel_size
@@ -14,7 +14,7 @@ MEGATRON.add(
         "deferred-embedding-without-pipeline",
         all_of(DEFER, a.pipeline_model_parallel_size == 1),
         message=("--defer-embedding-wgrad-compute needs at least 2 pipeline stages, not 1"),
-        why="the model configuration is refused at start-up",
+        why="the model configuration is refused at startup",
         at=(DEFER,),
         fixes=(drop(DEFER, safety=Safety.SAFE),),
     ),
@@ -23,14 +23,14 @@ MEGATRON.add(
         DEFER,
         a.gradient_accumulation_fusion,
         message="deferring the embedding's weight gradient needs gradient accumulation fusion, which is switched off",
-        why="the model configuration is refused at start-up",
+        why="the model configuration is refused at startup",
         fixes=(drop(a.gradient_accumulation_fusion), drop(DEFER, safety=Safety.SAFE)),
     ),
     refuse(
         "deferral-limit-negative",
         all_of(DEFER, a.wgrad_deferral_limit < 0),
         message="--wgrad-deferral-limit is {wgrad_deferral_limit}; it must be at least 0, which means no limit",
-        why="the model configuration is refused at start-up",
+        why="the model configuration is refused at startup",
         at=(a.wgrad_deferral_limit,),
         fixes=(drop(a.wgrad_deferral_limit, safety=Safety.SAFE),),
     ),
@@ -42,7 +42,7 @@ MEGATRON.add(
             "overlap in warm-up and flush needs overlapped pipeline communication, which is off because it only "
             "exists with virtual stages"
         ),
-        why="the model configuration is refused at start-up",
+        why="the model configuration is refused at startup",
         at=(a.overlap_p2p_comm_warmup_flush,),
         fixes=(drop(a.overlap_p2p_comm_warmup_flush, safety=Safety.SAFE),),
     ),

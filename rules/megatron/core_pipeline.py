@@ -3,7 +3,7 @@
 from preflight.lint.constraint import ConstraintSet, conflicts, divides, drop, refuse
 from preflight.rules.megatron.option_names import a, all_of, any_of
 
-MEGATRON = ConstraintSet("megatron", why="the model configuration is refused at start-up")
+MEGATRON = ConstraintSet("megatron", why="the model configuration is refused at startup")
 BLOCK = "megatron/core/transformer/transformer_block.py"
 FIRST, LAST = a.decoder_first_pipeline_num_layers, a.decoder_last_pipeline_num_layers
 UNEVEN = any_of(FIRST.is_set, LAST.is_set)

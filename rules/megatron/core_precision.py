@@ -4,7 +4,7 @@ from preflight.lint.constraint import ConstraintSet, drop, put, refuse, requires
 from preflight.rules.megatron.option_names import a, all_of, any_of
 from preflight.source.finding import Safety
 
-MEGATRON = ConstraintSet("megatron", why="the model configuration is refused at start-up")
+MEGATRON = ConstraintSet("megatron", why="the model configuration is refused at startup")
 FP8 = a.fp8.is_set
 KEPT = all_of(FP8, a.first_last_layers_bf16)
 PER_STAGE = a.num_layers // a.pipeline_model_parallel_size

@@ -4,7 +4,7 @@ from preflight.lint.constraint import Change, ConstraintSet, Repair, conflicts, 
 from preflight.rules.megatron.option_names import a, all_of, any_of, delta_net, selective, selective_at_last
 from preflight.source.finding import Safety, Severity
 
-MEGATRON = ConstraintSet("megatron", why="the model configuration is refused at start-up")
+MEGATRON = ConstraintSet("megatron", why="the model configuration is refused at startup")
 FULL = a.recompute_granularity == "full"
 MHC = all_of(selective_at_last, a.recompute_modules.has("mhc"))
 
@@ -13,7 +13,7 @@ MEGATRON.add(
         "recompute-full-without-method",
         all_of(FULL, a.recompute_method.is_none),
         message="--recompute-granularity full needs --recompute-method, which is not set",
-        why="the model configuration is refused at start-up, because the modules to recompute must be explicit",
+        why="the model configuration is refused at startup, because the modules to recompute must be explicit",
         fixes=(
             Repair(
                 (Change(a.recompute_method, "uniform"), Change(a.recompute_num_layers, 1, optional=True)), Safety.SAFE

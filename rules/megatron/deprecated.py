@@ -17,7 +17,7 @@ MEGATRON.add(
         ),
         why=(
             "TransformerConfig has no field scaled_init_method, so creating it raises TypeError: the run fails at "
-            "start-up"
+            "startup"
         ),
         fixes=(drop(a.init_method_xavier_uniform),),
         unless_framework="mindspeed",

@@ -4,7 +4,7 @@ from preflight.lint.constraint import ConstraintSet, drop, put, refuse, requires
 from preflight.rules.megatron.option_names import a, all_of, any_of, gated
 from preflight.source.finding import Safety
 
-REFUSED = "the model configuration is refused at start-up"
+REFUSED = "the model configuration is refused at startup"
 MEGATRON = ConstraintSet("megatron", why=REFUSED)
 CAPACITY = a.moe_expert_capacity_factor
 BALANCING = a.moe_router_load_balancing_type
@@ -88,7 +88,7 @@ MEGATRON.add(
             any_of(BALANCING != "none", a.moe_z_loss_coeff.is_set),
         ),
         message="embedding and loss cannot be counted as pipeline layers while the router has a loss",
-        why="this release averages the losses over equal stages; the run is refused at start-up",
+        why="this release averages the losses over equal stages; the run is refused at startup",
         at=(a.account_for_embedding_in_pipeline_split, a.account_for_loss_in_pipeline_split),
     ),
     refuse(

@@ -49,7 +49,7 @@ MEGATRON.add(
             "activations can only be recomputed with CUDA graphs of attention by transformer_engine, not by "
             "{cuda_graph_impl} of {cuda_graph_scope}"
         ),
-        why="the model configuration is refused at start-up",
+        why="the model configuration is refused at startup",
         at=(a.recompute_granularity, IMPL, SCOPE),
     ),
     refuse(

@@ -74,7 +74,7 @@ MEGATRON.add(
         "flash-decode-in-fp8",
         all_of(a.flash_decode, a.fp8.is_set),
         message="--flash-decode does not run in fp8",
-        why="the model configuration is refused at start-up",
+        why="the model configuration is refused at startup",
         fixes=(drop(a.flash_decode),),
     ),
     refuse(
@@ -96,7 +96,7 @@ MEGATRON.add(
         "layer-config-with-latent-attention",
         all_of(a.heterogeneous_layers_config_path.is_set, a.multi_latent_attention),
         message="--heterogeneous-layers-config-path does not work with --multi-latent-attention",
-        why="the model configuration is refused at start-up",
+        why="the model configuration is refused at startup",
         at=(a.multi_latent_attention, a.heterogeneous_layers_config_path),
         unless_framework="mindspeed",
     ),
