@@ -168,6 +168,11 @@ class Report:
     """The names set by the caller that something reads."""
 
     @property
+    def files(self) -> tuple[str, ...]:
+        """The checked files, and the other files that have findings, such as a script that a checked one sources."""
+        return tuple(dict.fromkeys([*self.checked, *(finding.path for finding in self.findings)]))
+
+    @property
     def plan(self) -> Plan | None:
         """The plan of the first run, None when nothing was read."""
         return self.jobs[0].plan if self.jobs else None

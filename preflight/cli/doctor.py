@@ -17,6 +17,7 @@ from preflight.cli.options import JobFacts, Rules
 from preflight.plugins.manager import GROUP, OWN, entry_points
 from preflight.program.checkout.enclosing_checkout import Checkouts
 from preflight.report.documentation_urls import home
+from preflight.report.rule_pages import documented
 from preflight.report.terminal_rendering import plain
 from preflight.source import cache_folder
 from preflight.source.extras import EXTRAS
@@ -66,7 +67,7 @@ def _settings() -> Iterator[tuple[str, str]]:
         yield "settings", f"ignored {path}: {why}"
     chosen = [f"select {', '.join(found.choice.select)}"] if found.choice.select else []
     chosen += [f"ignore {', '.join(found.choice.ignore)}"] if found.choice.ignore else []
-    yield "rules", f"{len(checker.plugins.rules(None))} known; {'; '.join(chosen) or 'all on'}"
+    yield "rules", f"{len(documented(checker.plugins.rules(None)))} known; {'; '.join(chosen) or 'all on'}"
     yield "plugins", ", ".join(_plugins()) or "none besides preflight's own"
 
 

@@ -14,8 +14,8 @@ from preflight.source.finding import Severity
 def render(report: Report, look: Look = Look()) -> str:
     """One suite with one case per file; findings that do not fail the check are written to system-out."""
     suite = TestSuite("preflight")
-    named = [one.path for some in (report.findings, report.errors, report.crashes) for one in some]
-    for path in dict.fromkeys([*report.checked, *named]):
+    failed = [one.path for some in (report.errors, report.crashes) for one in some]
+    for path in dict.fromkeys([*report.files, *failed]):
         suite.add_testcase(_case(path, report, Severity(look.fails)))
     xml = JUnitXml("preflight")
     xml.add_testsuite(suite)

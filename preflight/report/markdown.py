@@ -15,7 +15,7 @@ _LIVE = re.compile(r"@|://|www\.|mailto:|<|&|[#!~%$]\w|\bGH-\d", re.IGNORECASE)
 def render(report: Report, look: Look = Look()) -> str:
     """Counts, then a table of findings."""
     counts = [counted(sum(f.severity is s for f in report.findings), str(s)) for s in Severity]
-    lines = ["## preflight", "", f"{counted(len(report.checked), 'file')} checked: {', '.join(counts)}", ""]
+    lines = ["## preflight", "", f"{counted(len(report.files), 'file')} checked: {', '.join(counts)}", ""]
     if report.findings:
         lines += ["| place | severity | finding | rule | fix |", "|---|---|---|---|---|"]
         lines += [_row(finding) for finding in report.findings]

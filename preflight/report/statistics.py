@@ -20,6 +20,6 @@ def render(report: Report, look: Look = Look()) -> str:
         name = padded(local(str(severity)), 7)
         lines.append(f"{times:>5}  {look.paint(name, COLORS[severity])}  {plain(rule)}{fix}")
     if not look.quiet:
-        files = counted(len(report.checked), "file")
+        files = counted(len(report.files), "file")
         lines.append(f"{len(report.findings):>5}  {local(f'in {files}')}")
     return "".join(f"{line}\n" for line in lines)

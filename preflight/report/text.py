@@ -108,10 +108,10 @@ def _fix(head: str, fix: Fix, finding: Finding, look: Look) -> str:
 
 def summary(told: Told, look: Look) -> Iterator[str]:
     """The summary: findings, checked files, possible fixes, and unverified checks."""
-    if not told.checked:
+    if not told.files:
         return
     found = Counter(Severity(entry.severity) for entry in told.entries)
-    files = counted(len(told.checked), "file")
+    files = counted(len(told.files), "file")
     targets = Counter(told.targets)
     read_as = ", ".join(name if len(targets) == 1 else f"{name} ({n})" for name, n in sorted(targets.items()))
     said = [counted(found[severity], str(severity)) for severity in Severity if found[severity]]

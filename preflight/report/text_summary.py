@@ -62,6 +62,11 @@ class Told(NamedTuple):
     """The releases that fit, for each run of unknown release."""
 
     @property
+    def files(self) -> tuple[str, ...]:
+        """The checked files, and the other files that have findings, as in Report.files."""
+        return tuple(dict.fromkeys([*self.checked, *(entry.path for entry in self.entries)]))
+
+    @property
     def worst(self) -> Severity | None:
         """The highest severity of its findings."""
         return max(

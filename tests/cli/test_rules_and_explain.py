@@ -17,6 +17,12 @@ def test_rules_alone_counts_them_by_framework(real_cli: Cli) -> None:
     assert "--all lists all" not in out and "`--all` lists all" in out
 
 
+def test_doctor_and_rules_count_the_same_rules(real_cli: Cli) -> None:
+    number = len(json.loads(real_cli("rules", "--all", "--json").out))
+    assert f"\n{number} rules. " in real_cli("rules").out
+    assert f" {number} known; " in real_cli("doctor").out
+
+
 def test_rules_lists_those_with_all_words_of_a_framework_and_severity(real_cli: Cli) -> None:
     found = json.loads(real_cli("rules", "tp-2d", "--severity", "note", "--framework", "mindspeed", "--json").out)
     assert {rule["id"] for rule in found} == {"mindspeed/tp-2d-small", "mindspeed/tp-2d-ring-becomes-ulysses"}

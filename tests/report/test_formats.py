@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+import preflight
 from preflight.checking.engine import check_documents
 from preflight.loaders import load
-from preflight.report import documentation_urls, github, gitlab, html, junit, markdown, sarif
+from preflight.report import documentation_urls, github, gitlab, html, junit, markdown, sarif, statistics, text
 from preflight.report.terminal_rendering import Look
 from preflight.run.request import Request
 from preflight.source.source_file import Source
@@ -95,6 +96,17 @@ def test_a_junit_case_fails_by_what_fails_the_check(make):
         xml = junit.render(warned, Look(fails=fails))
         assert xml.count("<failure") == failures
         assert xml.count("unused-suppression") == 1 + failures  # its type is the rule, too
+
+
+def test_all_formats_count_the_same_files(tmp_path, monkeypatch):
+    """A sourced script with a finding is counted, although only the script that sources it is a run."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sizes.sh").write_text('SIZES="--num-layers 34 --pipeline-model-parallel-size 4"\n')
+    (tmp_path / "run.sh").write_text(". ./sizes.sh\ntorchrun --nproc-per-node 8 pretrain_gpt.py $SIZES\n")
+    report = preflight.check("run.sh")
+    assert report.checked == ("run.sh",) and {finding.path for finding in report.findings} == {"run.sh", "sizes.sh"}
+    assert " in 2 files, read as " in text.render(report) and " in 2 files\n" in statistics.render(report)
+    assert ' tests="2"' in junit.render(report) and "2 files checked: " in markdown.render(report)
 
 
 def test_github_escapes_its_properties(report):
