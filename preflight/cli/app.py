@@ -114,6 +114,7 @@ HEADINGS = {
     "Rules": "Rules and settings",
     "Output": "Output",
     "Printed": "Output",
+    "Compared": "Output",
     "Outcome": "Output",
     "Scope": "Known findings",
 }

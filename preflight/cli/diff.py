@@ -7,7 +7,7 @@ from typing import Annotated
 from preflight.checking.engine import Report
 from preflight.cli import checker_setup, output
 from preflight.cli.exit_codes import FOUND, OK
-from preflight.cli.options import Inputs, JobFacts, Printed, Rules, option, takes
+from preflight.cli.options import Compared, Inputs, JobFacts, Rules, option, takes
 from preflight.cli.output import deliver, read_for, refuse_unread
 from preflight.source.source_file import InputError
 
@@ -16,8 +16,8 @@ HELP = "Two files or folders, or a git range (HEAD~1.., main...HEAD) and optiona
 Sides = Annotated[list[str] | None, option(metavar="A B|REV..[REV] [PATHS]...", help=HELP)]
 
 
-@takes(JobFacts, Rules, Printed)
-def diff(facts: JobFacts, rules: Rules, out: Printed, sides: Sides = None) -> int:
+@takes(JobFacts, Rules, Compared)
+def diff(facts: JobFacts, rules: Rules, out: Compared, sides: Sides = None) -> int:
     """Print the effect of a config change on the runs.
 
     Prints the layout, batch, tokens per step, parameters and memory before and after the change; the changed

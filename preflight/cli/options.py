@@ -202,6 +202,23 @@ class Printed(NamedTuple):
     lang: Lang = None
 
 
+class Compared(NamedTuple):
+    """Output options of `diff`, which can also write a review comment."""
+
+    output_format: Annotated[
+        str,
+        option(
+            "--output-format",
+            "-f",
+            metavar="text|markdown|json",
+            help="Output for people (text), for a review comment (markdown) or for programs (json).",
+        ),
+    ] = "text"
+    output_file: File = None
+    color: Color = "auto"
+    lang: Lang = None
+
+
 class Outcome(NamedTuple):
     """Output options of `fix`."""
 

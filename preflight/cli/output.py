@@ -13,7 +13,7 @@ from preflight.checking.engine import Report
 from preflight.checking.file_failures import crash_line
 from preflight.cli.exit_codes import FAILED, FOUND, OK, USAGE
 from preflight.cli.exit_handling import say
-from preflight.cli.options import Inputs, Output, Printed
+from preflight.cli.options import Compared, Inputs, Output, Printed
 from preflight.loaders.file_kinds import COMMAND
 from preflight.plugins.manager import PluginError, Plugins
 from preflight.report.terminal_rendering import Look, plain
@@ -90,7 +90,7 @@ def look(color: str, *, quiet: bool = False, verbose: bool = False, unknown: boo
     return Look(colored, width, quiet, verbose, unknown, links=colored and _opens_links())
 
 
-def printed(output: Printed, formats: Sequence[str] = ("text", "json")) -> Look:
+def printed(output: Printed | Compared, formats: Sequence[str] = ("text", "json")) -> Look:
     """The style of the text of a command that describes runs. Raises InputError for an unsupported format."""
     if output.output_format not in formats:
         *first, last = formats

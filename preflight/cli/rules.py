@@ -70,7 +70,7 @@ Missing = Annotated[
     bool,
     typer.Option(
         "--missing",
-        help="With --coverage, also list uncovered checks for which no reason is recorded.",
+        help="With --coverage, also list the checks that have no rule and no recorded reason for that.",
         show_default=False,
     ),
 ]

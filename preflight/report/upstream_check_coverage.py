@@ -20,10 +20,13 @@ HOW = (
     "upstream refuses there."
 )
 
+OPEN = "open: "
+"""How the kind of the checks that may be missing begins."""
+
 
 def coverage(frameworks: Iterable[str] = (), *, missing: bool = False) -> str:
-    """Per framework and version: the number of covered checks and the reasons for leaving others out; optionally also
-    checks without a reason."""
+    """Per framework and version: the number of covered checks and the reasons for leaving others out. missing: also the
+    checks for which no reason is recorded."""
     wanted = tuple(frameworks)
     lines = [HOW]
     for name, found in measured().items():
@@ -36,13 +39,13 @@ def coverage(frameworks: Iterable[str] = (), *, missing: bool = False) -> str:
 
 
 def _releases(framework: str) -> Iterator[str]:
-    """Per described release: the number of checks in its sources, and how each is handled."""
+    """Per known release: the number of checks in its sources, and how each is handled."""
     if (known := evidence(framework)) is None:
         return
     yield from ("", f"{framework}, from its source code, by release:")
     for release, found in known.decided().items():
         if not any(found):
-            yield f"  {release}: only its options are described"
+            yield f"  {release}: only its options are known"
             continue
         yield (
             f"  {release}: {sum(found)} checks, {found[0]} with a rule, {found[1]} left out for a reason, "
@@ -58,7 +61,7 @@ def _catalogue(name: str, found: dict[str, Any], missing: bool) -> Iterator[str]
     bare = reasons.pop("", [])
     excused = checks - covered - len(bare)
     yield (
-        f"{name}: {covered} of {checks} covered ({100 * covered // checks} %), {excused} left out for a reason, "
+        f"{name}: {covered} of {checks} covered ({100 * covered // checks}%), {excused} left out for a reason, "
         f"{len(bare)} not covered"
     )
     yield f"  {found['source']}"
@@ -66,13 +69,20 @@ def _catalogue(name: str, found: dict[str, Any], missing: bool) -> Iterator[str]
         yield f"  left out, {why}:"
         yield from (f"    {place}" for place in places)
     if listed := found.get("automatic"):
-        yield (
-            f"  also listed automatically: {sum(listed.values())} checks (schemas/coverage/mindformers-automatic.json)"
-        )
-        yield from (f"    {count} {kind}" for kind, count in listed.items())
+        yield from _automatic(name, listed, missing)
     if bare:
         yield f"  not covered{'' if missing else f': {len(bare)} (--missing lists them)'}"
         yield from (f"    {place}" for place in bare if missing)
+
+
+def _automatic(name: str, counts: dict[str, int], missing: bool) -> Iterator[str]:
+    """The checks that no person judged, by kind; optionally also the locations of the open ones."""
+    yield f"  also listed automatically: {sum(counts.values())} checks (schemas/coverage/mindformers-automatic.json)"
+    for kind, count in counts.items():
+        is_open = kind.startswith(OPEN)
+        yield f"    {count} {kind}{'; --missing lists them' if is_open and not missing else ''}"
+        if is_open and missing:
+            yield from (f"      {place}" for place in schemas.read("coverage/mindformers-automatic")[name][kind])
 
 
 def measured() -> dict[str, dict[str, Any]]:
