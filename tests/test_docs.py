@@ -182,6 +182,33 @@ def test_the_packages_of_the_guide_are_those_of_the_house() -> None:
     assert told == test_house.FLOORS
 
 
+def test_the_refusal_of_sbatch_in_the_guide_is_that_of_the_gate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from preflight.cli import run
+
+    launch = (
+        "srun torchrun --nnodes 2 --nproc-per-node 8 pretrain_gpt.py --num-layers 32 --hidden-size 4096 --bf16 \\\n"
+        "  --num-attention-heads 32 --seq-length 4096 --max-position-embeddings 4096 --mock-data --lr 1e-4 \\\n"
+        "  --tensor-model-parallel-size 4 --tokenizer-type NullTokenizer --vocab-size 1000 \\\n"
+        "  --micro-batch-size 1 --global-batch-size 63 --train-iters 100\n"
+    )
+    (tmp_path / "gpt").write_text("#!/bin/bash\n" + "\n" * 5 + launch, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert run(["gate", "--script", "gpt", "--output-format", "text"]) == 1
+    told = [f"sbatch: error: {line}" for line in capsys.readouterr().err.splitlines()]
+    page = (ROOT / "docs" / "gate.md").read_text(encoding="utf-8")
+    assert re.findall(r"^sbatch: error: .*$", page, re.MULTILINE)[:-1] == told
+
+
+def test_the_files_looked_at_are_listed_as_in_the_guide() -> None:
+    from preflight.job import Site
+    from preflight.report.text import seen
+
+    head = next(iter(seen(Site(host="login1"))))
+    assert f"\n{head}\n" in (ROOT / "docs" / "site-checks.md").read_text(encoding="utf-8")
+
+
 MESSAGE = re.compile(r"^\s*\S+:\d+:\d+: (?:error|warning|note): (.*) \[[\w/-]+\]$", re.MULTILINE)
 
 

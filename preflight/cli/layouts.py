@@ -25,7 +25,12 @@ Scale = Annotated[
     str, option("--scale", metavar="N,N,…", help="Show the best layout for each of these numbers of devices instead.")
 ]
 Plot = Annotated[
-    str, option("--plot", metavar="FILE", help="With --scale, plot tokens per second to a .png, .svg or .pdf file.")
+    str,
+    option(
+        "--plot",
+        metavar="FILE",
+        help="With --scale, plot tokens per second to a .png, .svg or .pdf file (needs the extra `plot`).",
+    ),
 ]
 Run = Annotated[
     int, option("--run", metavar="N", min=1, help="Number of the run that --apply changes, if a script has several.")

@@ -22,7 +22,7 @@ Plot = Annotated[
     typer.Option(
         "--plot",
         metavar="FILE",
-        help="Plot the memory to a .png, .svg or .pdf file (needs the extra `plot`), or to .html.",
+        help="Plot the memory to a .png, .svg or .pdf file (needs the extra `plot`), or to .html (needs `reports`).",
         show_default=False,
     ),
 ]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from preflight.source.extras import EXTRAS
+from preflight.source.extras import COMPANIONS, EXTRAS
 
 pytestmark = pytest.mark.slow
 
@@ -46,6 +46,8 @@ def without(modules: list[str], *words: str, folder: Path) -> subprocess.Complet
 @pytest.mark.parametrize(
     ("words", "module", "extra"),
     [
+        ("lsp", "lsprotocol", "lsp"),
+        ("mcp", "mcp", "mcp"),
         ("check --suggest run.yaml", "numpy", "layouts"),
         ("layouts run.yaml", "numpy", "layouts"),
         ("check -f html run.yaml", "jinja2", "reports"),
@@ -57,7 +59,8 @@ def without(modules: list[str], *words: str, folder: Path) -> subprocess.Complet
 def test_a_missing_extra_is_one_line_that_names_it_and_exit_2(
     words: str, module: str, extra: str, tmp_path: Path
 ) -> None:
-    ran = without([module], *words.split(), folder=tmp_path)
+    together = [name for name, other in COMPANIONS.items() if other == module]
+    ran = without([module, *together], *words.split(), folder=tmp_path)
     told = f"preflight: this needs {module}, which is not installed: pip install {module}\n"
     assert EXTRAS[module] == extra
     assert (ran.returncode, ran.stdout, ran.stderr) == (2, "", told)
