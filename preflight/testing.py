@@ -166,7 +166,7 @@ def assert_trains(
                     "\n".join((*told, *(f"{crash.rule} crashed: {crash.error}" for crash in report.crashes)))
                 )
             if not report.jobs:
-                raise AssertionError(f"{name} is not recognised as a training config")
+                raise AssertionError(f"{name} is not recognized as a training config")
 
 
 def load(path: str | Path) -> list[Case]:

@@ -33,7 +33,7 @@ WORDS = re.compile(r"(?<![-\w./])[a-z]{2,}( [a-z]{2,}){2}(?![-\w.])")
 QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|不是正则表达式：.*|不是合法的 JSON：.*|gated delta net")
 """Text from a config, words of Python, names."""
 FEW = 3
-"""Findings of new rules that may be assembled in an unrecognisable way."""
+"""Findings of new rules that may be assembled in an unrecognizable way."""
 
 
 @pytest.fixture(scope="module")
@@ -223,7 +223,7 @@ def test_a_terminal_without_utf8_is_no_crash(tmp_path: Path) -> None:
     assert "错误" in ran.stdout.decode("gb18030")
 
 
-def test_plain_texts_are_recognised() -> None:
+def test_plain_texts_are_recognized() -> None:
     words = {
         "set {option} {value}": "设置 {option} {value}",
         "{title}, which changes {what}": "{title}，它会改变{what}",

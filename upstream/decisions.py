@@ -22,7 +22,7 @@ as the statement from which a rule was written; rule → site that it covers →
 and last release to which it is limited, and why; rule → rules of other releases that refuse everything that it
 refuses."""
 TOGETHER = ("groups", "reported", "older")
-"""Optional parts written by hand. If many sites share one reason: name → why, how it is recognised, and where; rule →
+"""Optional parts written by hand. If many sites share one reason: name → why, how it is recognized, and where; rule →
 the sites whose faults it reports although it has no evidence. For releases of which otherwise only the options are
 described: rule → those that refuse the same in other words, and where."""
 

@@ -91,7 +91,7 @@ def _job(config: str, facts: JobFacts, rules: Rules) -> Job:
     report = merge(checker_setup.reports(checker_setup.checker(facts, rules), Inputs(paths=[config]), None))
     output.complain(output.problems(report))
     if not report.jobs:
-        raise InputError("contains no run that preflight recognises", config)
+        raise InputError("contains no run that preflight recognizes", config)
     return report.jobs[0]
 
 

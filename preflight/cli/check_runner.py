@@ -120,7 +120,7 @@ def _said(settings: Settings) -> tuple[object, ...]:
 
 
 def _printable(text: str) -> bool:
-    """Whether a text contains no terminal control sequences except colours, as in preflight's own reports."""
+    """Whether a text contains no terminal control sequences except colors, as in preflight's own reports."""
     return not obeyed(_COLOR.sub("", text).replace("\n", ""))
 
 

@@ -10,7 +10,7 @@ import typer
 from preflight.cli.exit_codes import OK
 from preflight.source.source_file import InputError
 
-Root = Annotated[Path, typer.Argument(metavar="[FOLDER]", help="The folder to read; nothing outside of it is opened.")]
+Root = Annotated[Path, typer.Argument(metavar="[FOLDER]", help="The folder to read; nothing outside it is opened.")]
 
 
 def mcp(folder: Root = Path(".")) -> int:

@@ -1,4 +1,4 @@
-"""Reports in the requested formats: destinations, colours, exit codes, failures."""
+"""Reports in the requested formats: destinations, colors, exit codes, failures."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ Render = Callable[[Report, Look], str]
 MOST_LOOKS = 20
 """Maximum number of skipped files opened to identify their framework."""
 LONGEST_LOOK = 100_000
-"""Bytes of an unrecognised file searched for options."""
+"""Bytes of an unrecognized file searched for options."""
 
 WHEN = ("auto", "always", "never")
 
@@ -195,16 +195,16 @@ def nothing(done: str, skipped: Sequence[str], checker: Checker) -> int:
         why = local(f"{names}: {other} is not described")
     elif len(skipped) > 1:
         names = f"{', '.join(skipped[:3])}{' …' if len(skipped) > 3 else ''}"
-        why = local(f"{names} are not recognised as training configs")
+        why = local(f"{names} are not recognized as training configs")
     elif skipped == (COMMAND,):
-        why = local("neither the command nor a script that it names starts a training run that preflight recognises")
+        why = local("neither the command nor a script that it names starts a training run that preflight recognizes")
     elif skipped and _has_options(skipped[0]):
         why = local(
             f"{skipped[0]} contains training options but no launch command; name the script that reads it, "
             "or the command: preflight check -- torchrun pretrain_gpt.py OPTIONS"
         )
     elif skipped:
-        why = local(f"{skipped[0]} is not recognised as a training config")
+        why = local(f"{skipped[0]} is not recognized as a training config")
         why += "" if checker.facts.target else local("; if it is one, name its framework with --target")
     print(plain(f"preflight: {local(f'nothing was {done}')}: {why}"), file=sys.stderr)
     return USAGE

@@ -37,7 +37,7 @@ def prove_better(before: Report, after: Report, fixed: Sequence[Finding]) -> Non
     if new := have - had:
         raise NotProven(f"it would cause a new error: {', '.join(sorted(rule for rule, _ in new))}")
     if len(after.jobs) < len(before.jobs):
-        raise NotProven("the file would no longer be recognised")
+        raise NotProven("the file would no longer be recognized")
 
 
 def _errors_at(finding: Finding, report: Report) -> int:

@@ -85,11 +85,11 @@ class Attempts:
                 edited = apply([self._wish(edits)], self.report, self.sources, proven=False).sources
                 document = self._loaded(edited)
             if document is None:
-                return "the file would no longer be recognised"
+                return "the file would no longer be recognized"
             after = self._strict.judge([document], edited)
         except (CannotEdit, NotProven, InputError) as error:
             return str(error)
-        return (after.jobs[0], after.findings) if after.jobs else "the file would no longer be recognised"
+        return (after.jobs[0], after.findings) if after.jobs else "the file would no longer be recognized"
 
     def proven(self, edits: tuple[Edit, ...]) -> Tried:
         """The job after proven edits of its text; its errors, and new errors in other runs."""
@@ -101,7 +101,7 @@ class Attempts:
             return found
         edited, _, after = found
         if len(after.jobs) != len(self.report.jobs):
-            return "the file would no longer be recognised"
+            return "the file would no longer be recognized"
         if len(after.jobs) == 1:
             return after.jobs[0], after.findings
         try:

@@ -188,7 +188,7 @@ def read(
 
 
 def _script(source: Source, submission: Submission, follow: bool) -> Source:
-    """The source under a name that the loader recognises as a script. For a component, the #SBATCH lines show that
+    """The source under a name that the loader recognizes as a script. For a component, the #SBATCH lines show that
     there are others."""
     name = source.name
     if not source.text.startswith("#!") and not name.endswith((".sh", ".sbatch", ".slurm", ".bash", ".job")):

@@ -17,7 +17,7 @@ from preflight.run.request import Request, Target
 from preflight.source.source_file import Source
 from preflight.source.typing_placeholders import Any, Protocol
 
-NO_CONFIG = "this is not recognised as a training config"
+NO_CONFIG = "this is not recognized as a training config"
 
 
 class Executor(Protocol):

@@ -1,4 +1,4 @@
-"""From text to documents: YAML files, Kubernetes manifests (recognised by their content), scripts (by name or first
+"""From text to documents: YAML files, Kubernetes manifests (recognized by their content), scripts (by name or first
 line), and commands as lists of words."""
 
 from __future__ import annotations

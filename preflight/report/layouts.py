@@ -147,7 +147,7 @@ def _classes(result: Result) -> Iterator[str]:
         numbers = [number for number, _ in group]
         if len(numbers) > 1:
             alike = f"{numbers[0]} {'and' if len(numbers) == 2 else 'to'} {numbers[-1]}"
-            yield f"{alike} are within 3 % of each other, including the free memory: the simplest comes first"
+            yield f"{alike} are within 3% of each other, including the free memory, so the simplest comes first"
 
 
 def _placed(now: Found, result: Result) -> Iterator[str]:

@@ -242,7 +242,7 @@ def _grouped(value: Value) -> str:
 def _share(value: Value) -> str:
     """A number, or a share of a whole as a percentage."""
     raw = value.raw
-    return f"{100 * raw:.3g} %" if isinstance(raw, float) and 0 < raw < 1 else _number(value)
+    return f"{100 * raw:.3g}%" if isinstance(raw, float) and 0 < raw < 1 else _number(value)
 
 
 def _number(value: Value) -> str:

@@ -248,7 +248,7 @@ def _answer(task: Task, eyes: Eyes) -> Answer:
     except (MemoryError, RecursionError):
         return Answer(None, "it exceeded its limits", tuple(eyes.opened.values()))
     except Exception as error:
-        return Answer(None, f"its format is not recognised ({type(error).__name__})", tuple(eyes.opened.values()))
+        return Answer(None, f"its format is not recognized ({type(error).__name__})", tuple(eyes.opened.values()))
 
 
 class _Facts(pickle.Unpickler):

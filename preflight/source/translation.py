@@ -1,7 +1,7 @@
 """The language of the output. English is in the code and needs no look-up; other languages have a catalogue.
 
 Texts are translated where they are printed: `local(text)`. A Message is found by its template and filled in again; a
-plain text, such as a title that was put together, is recognised by the templates of the catalogue.
+plain text, such as a title that was put together, is recognized by the templates of the catalogue.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from preflight.source.lazy_regex import lazy_pattern
 
 FOLDER = Path(__file__).parent.parent / "locale"
 LEAST = 2
-"""The number of letters that a template needs besides its placeholders to be recognised in a plain text."""
+"""The number of letters that a template needs besides its placeholders to be recognized in a plain text."""
 SURE = 12
 """With this number of letters it is a sentence, which cannot be confused with anything else."""
 _BETWEEN = lazy_pattern("(?<=[\u3000-\u9fff\uff00-\uffef]) +(?=[\u3000-\u9fff\uff00-\uffef])")
@@ -78,10 +78,10 @@ class Catalogue:
         if text not in self._seen:
             self._seen[text] = None  # nested requests are for parts of it
             exact = self.translations.get(template_of(text))
-            self._seen[text] = exact if exact is not None else self._recognised(text)
+            self._seen[text] = exact if exact is not None else self._recognized(text)
         return self._seen[text]
 
-    def _recognised(self, text: str) -> str | None:
+    def _recognized(self, text: str) -> str | None:
         """The translation by the template that fits a text best: the one with the most fixed words. A list of texts
         that a template treats as one is translated item by item."""
         every = list(self._fitting(text))
@@ -130,7 +130,7 @@ def _tidy(text: str) -> str:
 
 
 def _patterns(translations: Mapping[str, str]) -> Iterator[tuple[str, tuple[list[str], list[str]], str]]:
-    """Each template that can be recognised: its texts and the names between them, and the longest text."""
+    """Each template that can be recognized: its texts and the names between them, and the longest text."""
     for template in translations:
         parts, names = literals(template)
         if names and sum(char.isalpha() for part in parts for char in part) >= LEAST and len(names) == len(set(names)):

@@ -64,19 +64,20 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
             yield Unverified(because)
         return
     wins, *unused = switches
+    winner = arguments.spell(wins)
     names = [arguments.spell(name) for name in unused]
     places = [v for name in unused if (v := arguments.given(name)) is not None]
     removable = [name for name in unused if name != "coc_fused_kernel" or arguments.get(BACKWARD).raw in (False, None)]
     drop = tuple(edit for name in removable for edit in arguments.put(name, REMOVE))
     keep = tuple(edit for name in switches[:-1] for edit in arguments.put(name, REMOVE))
     fixes = (
-        [Fix(f"remove {' and '.join(names)}, which have no effect", drop, Safety.SAFE)]
+        [Fix(f"remove {' and '.join(names)}, because {winner} takes precedence", drop, Safety.SAFE)]
         if len(removable) == len(unused)
         else []
     )
     fixes.append(Fix(f"keep {names[-1]} instead", keep))
     yield Finding(
-        Message.plural(len(names), ONE, MORE, names=tuple(names), wins=arguments.spell(wins)),
+        Message.plural(len(names), ONE, MORE, names=tuple(names), wins=winner),
         span=job.place(*places),
         related=tuple(place for v in (*places[1:], *filter(None, [arguments.given(wins)])) for place in v.related),
         key=places[0].key if places else (),

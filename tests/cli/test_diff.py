@@ -163,5 +163,5 @@ def test_a_teams_own_configs_are_a_test(tmp_path: Path) -> None:
         assert_trains(str(tmp_path / "**" / "*.sh"), world_size=8)
     with pytest.raises(AssertionError, match="matches no file"):
         assert_trains(str(tmp_path / "*.toml"))
-    with pytest.raises(AssertionError, match="not recognised as a training config"):
+    with pytest.raises(AssertionError, match="not recognized as a training config"):
         assert_trains(str(tmp_path / "notes.yaml"))

@@ -110,7 +110,7 @@ def test_exit_codes(cli: Cli, files: Path, words: str, code: int) -> None:
         (
             "check foreign.yaml",
             (
-                "nothing was checked: foreign.yaml is not recognised as a training config; if it is one, "
+                "nothing was checked: foreign.yaml is not recognized as a training config; if it is one, "
                 "name its framework with --target"
             ),
         ),
@@ -124,7 +124,7 @@ def test_exit_codes(cli: Cli, files: Path, words: str, code: int) -> None:
         (
             "fix foreign.yaml",
             (
-                "nothing was checked: foreign.yaml is not recognised as a training config; if it is one, "
+                "nothing was checked: foreign.yaml is not recognized as a training config; if it is one, "
                 "name its framework with --target"
             ),
         ),
@@ -132,15 +132,15 @@ def test_exit_codes(cli: Cli, files: Path, words: str, code: int) -> None:
         (
             "check -- bash run.sh",
             "nothing was checked: neither the command nor a script that it names starts a training run that "
-            "preflight recognises",
+            "preflight recognizes",
         ),
         (
             "check foreign.yaml --target toy",
-            "nothing was checked: foreign.yaml is not recognised as a training config",
+            "nothing was checked: foreign.yaml is not recognized as a training config",
         ),
         (
             "check foreign.yaml other.yaml",
-            "nothing was checked: foreign.yaml, other.yaml are not recognised as training configs",
+            "nothing was checked: foreign.yaml, other.yaml are not recognized as training configs",
         ),
     ],
 )
@@ -201,7 +201,7 @@ def test_a_file_of_options_alone_is_told_from_other_files(cli: Cli, files: Path)
         "args.sh contains training options but no launch command; name the script that reads it"
         in cli("check", "args.sh").err
     )
-    assert "tool.sh is not recognised as a training config" in cli("check", "tool.sh").err
+    assert "tool.sh is not recognized as a training config" in cli("check", "tool.sh").err
 
 
 def test_a_launch_with_deepspeed_is_said_to_be_of_a_fork(cli: Cli, files: Path) -> None:

@@ -1,4 +1,4 @@
-"""Files that another program reads, completes or runs are recognised."""
+"""Files that another program reads, completes or runs are recognized."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions recognised by their text give the same result as interpreting them; any other text is interpreted."""
+"""Functions recognized by their text give the same result as interpreting them; any other text is interpreted."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _BEFORE_TIME = frozenset(
     ["", "\n", "$(", TIME_OPTION, TIME_END, *"; && || & while do until if then elif else { ( ) ! time".split()]
 )
 _BEFORE_COMMANDS = _BEFORE_TIME | frozenset([ARITHMETIC, *"| } |& ]] done esac fi ;; ;& ;;& coproc $(".split()])
-"""After these tokens bash recognises its reserved words and assignments."""
+"""After these tokens bash recognizes its reserved words and assignments."""
 _CASE_ENDS = frozenset([";;", ";&", ";;&"])
 _PAIRS = frozenset(["<&", ">&", "<>", ">|", "&>", "|&", ";&", "<<", ">>", ";;", "&&", "||"])
 _BUILTINS = frozenset(["alias", "declare", "export", "local", "readonly", "typeset", "eval", "let"])
@@ -183,7 +183,7 @@ class Tokens:
             raise Refused("loop", at, f"(({text}))")
 
     def _at_command(self) -> bool:
-        """Whether reserved words are recognised here."""
+        """Whether reserved words are recognized here."""
         return self.last in _BEFORE_COMMANDS or (self.last == WORD and self.before in ("coproc", "function"))
 
     def _assignable(self) -> bool:

@@ -202,7 +202,7 @@ class Checkouts:
         return self._isolated
 
     def around(self, path: Path | None) -> Checkout | None:
-        """The checkout that contains a file; None if there is none, or it is not recognised."""
+        """The checkout that contains a file; None if there is none, or it is not recognized."""
         if path is None:
             return None
         start = os.path.dirname(os.path.abspath(path))
