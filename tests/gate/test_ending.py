@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from asking import Checker, wait_for
+from clock import slower
 from slow_plugin import environment
 from test_gate import BAD, GOOD
 
@@ -74,7 +75,7 @@ def test_a_question_that_does_not_arrive_keeps_it_from_ending_for_a_bounded_time
 
 def test_a_checker_without_questions_ends_at_once(checker: Checker) -> None:
     checker.process.terminate()
-    assert checker.process.wait(5) == 0
+    assert checker.process.wait(5 * slower()) == 0
 
 
 def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -112,5 +113,5 @@ def test_the_verdict_of_the_gate_stands_where_its_receipt_cannot_be_written(
     tmp_path: Path, script: str, code: int
 ) -> None:
     (tmp_path / "a.sh").write_text(script)
-    ran = run("preflight gate --script a.sh > /dev/full", tmp_path)
+    ran = run("preflight gate --script a.sh --timeout 50 > /dev/full", tmp_path)
     assert ran.returncode == code and "stdout cannot be written: No space left on device" in ran.stderr

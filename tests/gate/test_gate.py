@@ -239,6 +239,8 @@ def test_the_command_writes_json_to_stdout_people_to_stderr_and_an_audit_line(tm
         "ann",
         "--audit",
         str(log),
+        "--timeout",
+        "50",
     ]
     ran = subprocess.run(words, input=BAD, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert ran.returncode == 0 and json.loads(ran.stdout)["override"]["user"] == "ann"
