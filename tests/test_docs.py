@@ -195,7 +195,7 @@ def test_the_refusal_of_sbatch_in_the_guide_is_that_of_the_gate(
     )
     (tmp_path / "gpt").write_text("#!/bin/bash\n" + "\n" * 5 + launch, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    assert run(["gate", "--script", "gpt", "--output-format", "text"]) == 1
+    assert run(["gate", "--script", "gpt", "--output-format", "text", "--timeout", "60"]) == 1
     told = [f"sbatch: error: {line}" for line in capsys.readouterr().err.splitlines()]
     page = (ROOT / "docs" / "gate.md").read_text(encoding="utf-8")
     assert re.findall(r"^sbatch: error: .*$", page, re.MULTILINE)[:-1] == told

@@ -64,7 +64,7 @@ model: {model_type: qwen3, architectures: Qwen3ForCausalLM}
 def test_the_schedule_of_a_pynative_config_is_shown(saves: str, checkpoints: str) -> None:
     report = check_text(PYNATIVE.replace("SAVES", saves), name="run.yaml")
     shown = {line[2:15].strip(): line[15:] for line in overview(report.jobs[0]).splitlines()}
-    assert shown["schedule"].startswith("lr 1e-05 to 1e-06 CosineWithWarmUpLR, warm-up 5 %, 20 steps")
+    assert shown["schedule"].startswith("lr 1e-05 to 1e-06 CosineWithWarmUpLR, warm-up 5%, 20 steps")
     assert shown["data"] == "1 /data/wiki"
     assert shown["checkpoints"] == checkpoints
 
