@@ -33,6 +33,7 @@ def played(block: str, folder: Path) -> str:
             continue
         name, *words = shlex.split(command)
         assert name == "preflight", f"only preflight is run: {command}"
+        words += ["--timeout", "60"] if words[0] == "gate" else []  # a busy machine is too slow for the default
         environment = {**os.environ, "PYTHONPATH": "", "COLUMNS": "120"}
         done = subprocess.run(
             [*RUN, *words],
