@@ -73,7 +73,8 @@ MEGATRON.add(
         "learning-rate-far-too-high",
         all_of(TRAINS, a.optimizer == "adam", a.lr >= 0.05, a.lr <= 1),
         message=(
-            "--lr {lr} is a hundred times the rate of published runs with Adam; a digit of the exponent may be missing"
+            "--lr {lr} is at least 50 times the usual rate with Adam (1e-3 or less); a digit of the exponent may be "
+            "missing"
         ),
         why="the loss diverges at the end of the warm-up or earlier",
         severity=Severity.WARNING,
@@ -99,8 +100,8 @@ MEGATRON.add(
             a.lr_warmup_steps < a.lr_decay_steps,
         ),
         message=(
-            "the learning rate grows for {lr_warmup_steps} samples and falls after {lr_decay_steps}, so the warm-up "
-            "is most of the schedule"
+            "the warm-up takes {lr_warmup_steps} of the {lr_decay_steps} samples of the learning-rate schedule, "
+            "which is more than half"
         ),
         why=(
             "published runs warm up for 0.1 to 10 per cent of the schedule; there may be an extra digit, or the unit "
@@ -282,7 +283,9 @@ MEGATRON.add(
     refuse(
         "init-too-wide",
         all_of(TRAINS, a.init_method_std >= 0.5),
-        message="--init-method-std {init_method_std} makes the initial weights about 50 times as large as usual (0.02)",
+        message=(
+            "--init-method-std {init_method_std} makes the initial weights at least 25 times as large as usual (0.02)"
+        ),
         why="the first losses are huge and the gradients overflow; a digit or a decimal point may be missing",
         severity=Severity.WARNING,
         at=(a.init_method_std,),
@@ -293,7 +296,7 @@ MEGATRON.add(
         any_of(*(epsilon >= 0.01 for epsilon in EPSILON), *(epsilon <= 0 for epsilon in EPSILON)),
         message=(
             "the epsilon of the norms is {epsilon}, which is not between 0 and 0.01; usual values are 1e-5 and 1e-6, "
-            "so a minus sign may be missing"
+            "so the exponent or a sign may be wrong"
         ),
         shows={"epsilon": EPSILON},
         why=(

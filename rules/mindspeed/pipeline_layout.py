@@ -43,7 +43,7 @@ MINDSPEED.add(
         "layout-recompute-schedule",
         CUSTOM & (a.recompute_in_bubble | a.recompute_in_advance),
         fixes=(
-            drop(also=(a.recompute_in_bubble, a.recompute_in_advance), title=("remove recomputation in the schedule")),
+            drop(also=(a.recompute_in_bubble, a.recompute_in_advance), title="turn off recomputation in the schedule"),
         ),
         message="--pipeline-model-parallel-layout does not work with --recompute-in-bubble or --recompute-in-advance",
     ),
