@@ -114,7 +114,7 @@ MEGATRON.add(
     refuse(
         "learning-rate-flat",
         all_of(TRAINS, ~a.lr_decay_style.is_in("constant", "WSD"), a.min_lr.given, a.lr > 0, a.min_lr == a.lr),
-        message="--min-lr equals --lr {lr}, so the learning rate never falls under --lr-decay-style {lr_decay_style}",
+        message="--min-lr equals --lr {lr}, so --lr-decay-style {lr_decay_style} never lowers the learning rate",
         severity=Severity.WARNING,
         at=(a.min_lr, a.lr),
         upstream=SCHEDULER,
@@ -235,7 +235,7 @@ MEGATRON.add(
             a.non_persistent_save_interval.is_none,
         ),
         message=(
-            "--save-interval {save_interval} is beyond the last of {train_iters} iterations, so nothing is saved "
+            "--save-interval {save_interval} exceeds the {train_iters} training iterations, so nothing is saved "
             "before the end"
         ),
         why="if the run ends early for any reason, all of its training is lost",
@@ -247,7 +247,7 @@ MEGATRON.add(
         "log-interval-beyond-run",
         all_of(TRAINS, a.log_interval.given, a.log_interval > a.train_iters, a.train_iters >= FEW),
         message=(
-            "--log-interval {log_interval} is beyond the last of {train_iters} iterations, so at most the loss of the "
+            "--log-interval {log_interval} exceeds the {train_iters} training iterations, so at most the loss of the "
             "first iteration is printed"
         ),
         severity=Severity.WARNING,

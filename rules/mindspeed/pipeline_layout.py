@@ -91,7 +91,7 @@ MINDSPEED.add(
         CUSTOM & (a.layout_num_stages > PP) & (PP == 2) & a.overlap_p2p_comm.given,
         at=(a.overlap_p2p_comm,),
         layout=True,
-        message="virtual stages on 2 pipeline stages need overlapped communication",
+        message="with 2 pipeline stages, virtual stages need overlapped communication",
         why="two ranks would send and receive twice at the same time; the run fails at launch",
         fixes=(drop(a.overlap_p2p_comm),),
     ),

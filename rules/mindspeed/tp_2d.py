@@ -102,7 +102,7 @@ MINDSPEED.add(
         "tp-2d-expert-parallel",
         a.tp_2d & (a.expert_model_parallel_size > 1),
         fixes=(LEAVE,),
-        message="--tp-2d does not work with an expert-parallel size of {expert_model_parallel_size}",
+        message="--tp-2d needs an expert-parallel size of 1, not {expert_model_parallel_size}",
         why="experts do not support 2-D linear layers; the run fails at launch",
     ),
     refuse(
