@@ -312,7 +312,7 @@ def duplicate_key(job: Job) -> Iterator[Finding]:
             if problem.kind == "duplicate-key":
                 related = tuple(Related(span, "the one that takes effect") for span in problem.related)
                 gone = (Edit("remove", (), span=problem.span),)
-                fix = Fix("remove the option without effect", gone, Safety.SAFE, offered=not problem.harmless)
+                fix = Fix("remove the key that has no effect", gone, Safety.SAFE, offered=not problem.harmless)
                 yield Finding(
                     problem.message, problem.span, related, fix, severity=Severity.NOTE if problem.harmless else None
                 )

@@ -100,7 +100,7 @@ def of_variant(
             continue
         least = Message("at least {value}", value=needed.value)
         wanted: object = least if needed.least else str(needed.value).lower()
-        template = "{key} is {value}, but this trainer of verl needs {wanted}"
+        template = "{key} is {value}, but this verl trainer needs {wanted}"
         message = Message(template, key=needed.key, value=str(one.value).lower(), wanted=wanted)
         yield Problem(REFUSED, message, one.node.span)
 

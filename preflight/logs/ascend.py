@@ -69,8 +69,8 @@ OF_ASCEND: tuple[Signature, ...] = (
         r"|[Aa][Ii][ -]?[Cc](?:ore|pu|PU)\b.{0,60}(?:exception|execut\w+ fail|abnormal)"
         r"|AICPU execution|aicpu exception|\bE39999\b.{0,400}(?:exception|fail)",
         "a kernel on the device failed",
-        "an address out of range, a device fault, or a defect of the operator: ASCEND_LAUNCH_BLOCKING=1 names the "
-        "operator; if the failure stays on one node, test the device (npu-smi, dmesg)",
+        "the cause is an address out of range, a device fault or a defect of the operator: ASCEND_LAUNCH_BLOCKING=1 "
+        "names the operator; if the failure stays on one node, test the device (npu-smi, dmesg)",
     ),
     Signature(
         "npu-kernel-timeout", C.ENVIRONMENT,

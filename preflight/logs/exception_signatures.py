@@ -21,7 +21,7 @@ OF_PYTHON: tuple[Signature, ...] = (
     Signature(
         "exists-already", C.ENVIRONMENT,
         r"FileExistsError(?!: \[Errno)",
-        "a file or folder already exists, but must not",
+        "a file or folder that the program wants to create already exists",
         "the message names the file or folder: choose another name for this run, or remove what an earlier run left",
     ),
     Signature(

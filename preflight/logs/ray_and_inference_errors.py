@@ -155,7 +155,7 @@ OF_ENGINES: tuple[Signature, ...] = (
         r"|ClientConnectorError|APIConnectionError|StatusCode\.UNAVAILABLE|TimeoutError: \[Errno"
         r"|httpx\.\w+Error",
         "a network call or host did not answer in time, or was not found",
-        "check the name and port in the message from the job's node: many nodes have no access to the internet",
+        "from the job's node, check the name and port in the message: many nodes have no access to the internet",
         weak=True,
     ),
     Signature(

@@ -290,7 +290,7 @@ SIGNATURES: tuple[Signature, ...] = (
         "no-file", C.ENVIRONMENT,
         r"FileNotFoundError|No such file or directory|\[Errno 2\]|NotADirectoryError|IsADirectoryError",
         "a file or folder that the run names does not exist",
-        "check the path in the message on the job's node",
+        "on the job's node, check the path in the message",
     ),
     Signature(
         "placeholders", C.DATA,

@@ -177,7 +177,7 @@ def _sizes(values: Mapping[str, Value]) -> None:
         if name in _NO_SIZE or size is None:
             continue
         if isinstance(size, bool) or not isinstance(size, int) or not int(name not in _MAY_BE_0) <= size <= MOST:
-            raise Missing(f"the {words} is {size!r}, which is not a valid size")
+            raise Missing(f"{words}: {size!r} is not a valid size")
     if _raw(values, "precision.parameters") not in BYTES or any(
         _raw(values, f"precision.{name}") not in (None, *BYTES) for name in ("gradients", "master", "states", "second")
     ):

@@ -89,7 +89,7 @@ def _run(found: Diagnosis, run: Behind, look: Look) -> Iterator[str]:
         yield local(
             "`preflight check` reports this before the job runs."
             if run.foreseen
-            else ("`preflight check` warns of this.")
+            else ("`preflight check` warns about this.")
         )
     if run.errors:
         other = "`preflight check` does not name this failure, but finds in the config:"

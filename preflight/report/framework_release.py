@@ -38,7 +38,7 @@ def fit(releases: tuple[str, ...]) -> str:
     if len(releases) == 1:
         return Message("only {release} of the releases that preflight knows fits", release=releases[0])
     if len(releases) <= FEW:
-        return Message("{releases:and} of the releases that preflight knows fit", releases=releases)
+        return Message("of the releases that preflight knows, {releases:and} fit", releases=releases)
     template = "{number} known releases from {oldest} to {newest} fit"
     return Message(template, number=len(releases), oldest=releases[0], newest=releases[-1])
 

@@ -40,7 +40,7 @@ def _body(found: Migration, style: Look) -> Iterator[str]:
 
 def _change(change: Changed) -> Message:
     return Message(
-        ("{option}: {before} is replaced by {after}"), option=change.option, before=change.before, after=change.after
+        ("{option} changes from {before} to {after}"), option=change.option, before=change.before, after=change.after
     )
 
 

@@ -175,7 +175,7 @@ def _details(report: Report) -> Iterator[str]:
             yield from seen(job.site)
         for switch in job.arguments.switches:
             yield plain(
-                f"  {local(f'{switch.name}: {switch.before} is replaced by {switch.after}')} ({local(switch.cause)}; "
+                f"  {local(f'{switch.name} changes from {switch.before} to {switch.after}')} ({local(switch.cause)}; "
                 f"{switched_at(switch, job.versions)})"
             )
 

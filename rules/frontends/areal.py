@@ -19,8 +19,8 @@ AREAL.add(
         "stages-of-experts",
         a.areal_expert_stages != a.pipeline_model_parallel_size,
         message=(
-            "the experts have {areal_expert_stages} pipeline stages and the attention {pipeline_model_parallel_size}, "
-            "but both must have the same number"
+            "the experts have {areal_expert_stages} pipeline stages and the attention has "
+            "{pipeline_model_parallel_size}, but both must have the same number"
         ),
         upstream=f"{ALLOCATION}:987",
         at=(TEXT,),

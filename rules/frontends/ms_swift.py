@@ -215,8 +215,9 @@ MS_SWIFT.add(
         "prediction-stage-without-layers",
         all_of(a.bare_prediction_stage > 0, a.bridge_backend == "mcore-bridge"),
         message=(
-            "stage {bare_prediction_stage} of the layout {pipeline_model_parallel_layout} has an m without a t, "
-            "but ms-swift takes the multi-token prediction layers from the decoder layers of the same stage"
+            "stage {bare_prediction_stage} of the layout {pipeline_model_parallel_layout} has an m without a t, but "
+            "ms-swift takes the multi-token prediction layers from the decoder layers of the same stage, which has "
+            "none"
         ),
         why="building the network fails with an index out of range",
         upstream="megatron/core/models/gpt/gpt_layer_specs.py:761",
@@ -356,7 +357,10 @@ MS_SWIFT.add(
     refuse(
         "groups-of-real-loss",
         all_of(GRPO, a.loss_type == "real", a.micro_batch_size % a.num_generations != 0),
-        message="--loss_type real needs a micro-batch of whole groups of {num_generations}, not of {micro_batch_size}",
+        message=(
+            "--loss_type real needs a micro-batch size that is a multiple of --num_generations {num_generations}, "
+            "not {micro_batch_size}"
+        ),
         upstream=f"{ARGUMENTS}:404",
         at=(a.micro_batch_size, a.num_generations, a.loss_type),
         fixes=(put(a.micro_batch_size, a.num_generations),),

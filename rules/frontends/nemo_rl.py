@@ -118,7 +118,7 @@ NEMO_RL.add(
     refuse(
         "context-with-fused-loss",
         all_of(a.context_parallel_size > 1, a.use_linear_ce_fusion_loss),
-        message="a context-parallel size of {context_parallel_size} does not work with use_linear_ce_fusion_loss",
+        message="use_linear_ce_fusion_loss needs a context-parallel size of 1, not {context_parallel_size}",
         upstream=f"{SETUP}:637",
         at=(a.use_linear_ce_fusion_loss, a.context_parallel_size),
         fixes=(put(a.use_linear_ce_fusion_loss, False, safety=Safety.SAFE),),

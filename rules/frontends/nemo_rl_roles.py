@@ -121,7 +121,7 @@ NEMO_RL.add(
     refuse(
         "save-period-zero",
         all_of(a.checkpointing_enabled, a.save_period == 0),
-        message="checkpointing.save_period is 0, but the step number is divided by it",
+        message="checkpointing.save_period must not be 0, because the step number is divided by it",
         why="the first step fails with ZeroDivisionError, unless it is also the last step",
         upstream="nemo_rl/algorithms/grpo.py:2875",
         at=(a.save_period,),

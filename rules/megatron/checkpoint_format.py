@@ -31,7 +31,7 @@ MEGATRON.add(
     refuse(
         "torch-dcp-with-tensor-parallel",
         all_of(DCP, a.use_torch_fsdp2, a.tensor_model_parallel_size > 1),
-        message="--ckpt-format torch_dcp does not work with a tensor-parallel size of {tensor_model_parallel_size}",
+        message="--ckpt-format torch_dcp needs a tensor-parallel size of 1, not {tensor_model_parallel_size}",
         at=(FORMAT, a.tensor_model_parallel_size),
         fixes=(put(FORMAT, "torch_dist"),),
     ),

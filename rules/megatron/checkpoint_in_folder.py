@@ -115,8 +115,8 @@ RANDOM = (
     "loaded"
 )
 SAMPLES = (
-    "the checkpoint was saved with a global batch of {before:,}, but the run has {now:,}, so it continues after "
-    "{samples:,} samples, not after {expected:,}"
+    "the checkpoint was saved with a global batch of {before:,}, but the run has {now:,}, so training continues "
+    "after {samples:,} samples, not after {expected:,}"
 )
 
 

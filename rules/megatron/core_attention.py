@@ -13,8 +13,8 @@ MEGATRON.add(
         "query-groups-over-tensor",
         all_of(GROUPS, a.num_query_groups % TENSOR != 0, TENSOR % a.num_query_groups != 0, ~a.unaligned_linear),
         message=(
-            "{num_query_groups} query groups and a tensor-parallel size of {tensor_model_parallel_size} do not divide "
-            "each other"
+            "neither {num_query_groups} query groups nor the tensor-parallel size {tensor_model_parallel_size} is "
+            "divisible by the other"
         ),
         why="key and value heads can be neither split nor copied evenly; the model configuration is refused",
         at=(a.num_query_groups, TENSOR),
@@ -45,7 +45,7 @@ MEGATRON.add(
     refuse(
         "mla-rope-fusion-type",
         all_of(a.multi_latent_attention, a.apply_rope_fusion, a.rope_type == "rope"),
-        message="latent attention can only fuse YaRN rotary embeddings, not {rope_type}",
+        message="latent attention can fuse rotary embeddings only with --rope-type yarn, not {rope_type}",
         at=(a.rope_type, a.multi_latent_attention),
         fixes=(put(a.apply_rope_fusion, False, safety=Safety.SAFE, title="set --no-rope-fusion"),),
     ),
@@ -104,8 +104,8 @@ MEGATRON.add(
         "window-of-two-numbers",
         all_of(a.window_size.is_set, a.window_size.length < 2, a.window_attn_skip_freq != 1),
         message=(
-            "--window-size is one number, but it takes two, the number of tokens before and after a token, such as "
-            "127,0"
+            "--window-size is one number, but the option takes two, the numbers of tokens before and after a token, "
+            "such as 127,0"
         ),
         why="the sliding-window mask needs both numbers, so building the first layer fails",
         upstream="megatron/core/transformer/utils.py:46",

@@ -104,8 +104,8 @@ MEGATRON.add(
             ),
         ),
         message=(
-            "sparse attention under a context-parallel size of {context_parallel_size} works with --cp-comm-type "
-            "allgather only"
+            "sparse attention with a context-parallel size of {context_parallel_size} works only with --cp-comm-type "
+            "allgather"
         ),
         at=(a.cp_comm_type, a.context_parallel_size),
         fixes=(put(a.cp_comm_type, "allgather"),),

@@ -113,7 +113,9 @@ MEGATRON.add(
             a.entry_trains,
             any_of(a.train_iters.is_set, a.train_samples.is_set),
         ),
-        message="experts with a tensor-parallel size of {tensor_model_parallel_size} need --sequence-parallel",
+        message=(
+            "a mixture of experts with a tensor-parallel size of {tensor_model_parallel_size} needs --sequence-parallel"
+        ),
         why=(
             "no validator checks it; the expert layer refuses it only in the first training step, after the model is "
             "built"

@@ -161,7 +161,7 @@ MEGATRON.add(
                 ),
             ),
         ),
-        message="the width of the input projection of the Mamba layers is not a multiple of 16, which fp8 needs",
+        message="the input projection width of the Mamba layers is not a multiple of 16, as fp8 requires",
         at=(a.fp8, a.mamba_num_heads, a.mamba_head_dim),
     ),
 )

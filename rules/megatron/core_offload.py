@@ -134,7 +134,7 @@ MEGATRON.add(
     refuse(
         "paged-stash-without-rank-capacity",
         all_of(a.moe_paged_stash, a.moe_expert_rank_capacity_factor.is_none),
-        message="--moe-paged-stash has no effect without --moe-expert-rank-capacity-factor",
+        message="--moe-paged-stash needs --moe-expert-rank-capacity-factor",
         at=(a.moe_paged_stash,),
         fixes=(drop(a.moe_paged_stash, safety=Safety.SAFE),),
     ),

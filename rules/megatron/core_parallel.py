@@ -39,8 +39,8 @@ MEGATRON.add(
         a.overlap_p2p_comm_warmup_flush,
         a.overlap_p2p_comm,
         message=(
-            "overlap in warm-up and flush needs overlapped pipeline communication, which is off because it only "
-            "exists with virtual stages"
+            "overlap in warm-up and flush needs overlapped pipeline communication, which is off; it exists only with "
+            "virtual stages"
         ),
         why="the model configuration is refused at startup",
         at=(a.overlap_p2p_comm_warmup_flush,),

@@ -88,7 +88,7 @@ MEGATRON.add(
         "old-graph-scope-with-modules",
         a.cuda_graph_scope_deprecated.is_set,
         a.cuda_graph_modules.given,
-        message="--cuda-graph-scope and --cuda-graph-modules are both given; --cuda-graph-scope is the older name",
+        message="--cuda-graph-scope is the older name of --cuda-graph-modules, but both are given",
         why=REFUSED,
         at=(a.cuda_graph_scope_deprecated, a.cuda_graph_modules),
         fixes=(drop(a.cuda_graph_scope_deprecated),),
@@ -106,8 +106,8 @@ MEGATRON.add(
             a.encoder_tensor_model_parallel_size > 1, a.num_attention_heads % a.encoder_tensor_model_parallel_size != 0
         ),
         message=(
-            "{num_attention_heads} heads are not divisible by the encoder-tensor-parallel size "
-            "{encoder_tensor_model_parallel_size}"
+            "{num_attention_heads} heads are not divisible by the tensor-parallel size "
+            "{encoder_tensor_model_parallel_size} of the encoder"
         ),
         why=REFUSED,
         at=(a.encoder_tensor_model_parallel_size,),

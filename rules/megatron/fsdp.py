@@ -15,7 +15,7 @@ MEGATRON.add(
     refuse(
         "torch-fsdp-with-pipeline",
         all_of(TORCH, a.pipeline_model_parallel_size != 1),
-        message="Torch FSDP2 does not work with a pipeline-parallel size of {pipeline_model_parallel_size}",
+        message="Torch FSDP2 needs a pipeline-parallel size of 1, not {pipeline_model_parallel_size}",
         at=(a.pipeline_model_parallel_size, TORCH),
         layout=True,
     ),

@@ -62,7 +62,7 @@ MEGATRON.add(
         "interleaved-group-out-of-range",
         all_of(INTERLEAVED, GROUP.is_set, any_of(GROUP > BATCHES, GROUP < STAGES)),
         message=(
-            "a group of {microbatch_group_size_per_vp_stage} micro-batches must have at least "
+            "the micro-batch group size {microbatch_group_size_per_vp_stage} must be at least "
             "{pipeline_model_parallel_size}, the number of pipeline stages, and at most {num_microbatches}, the "
             "number of micro-batches per step"
         ),

@@ -172,7 +172,8 @@ def core_moe_layer_pattern(job: Job) -> Iterator[Finding | Unverified]:
         elif odd is not None:
             said = (
                 Message(
-                    "--moe-layer-freq has an entry {odd}; each entry must be 1 (an expert layer) or 0 (a dense layer)",
+                    "--moe-layer-freq has the entry {odd}, but each entry must be 1 (an expert layer) or 0 (a dense "
+                    "layer)",
                     odd=odd,
                 ),
                 entry,

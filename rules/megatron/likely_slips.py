@@ -73,7 +73,8 @@ MEGATRON.add(
         "learning-rate-far-too-high",
         all_of(TRAINS, a.optimizer == "adam", a.lr >= 0.05, a.lr <= 1),
         message=(
-            "--lr {lr} is a hundred times the rate of published runs with Adam; a digit of the exponent may be missing"
+            "--lr {lr} is at least 50 times the usual rate with Adam (1e-3 or less); a digit of the exponent may be "
+            "missing"
         ),
         why="the loss diverges at the end of the warm-up or earlier",
         severity=Severity.WARNING,
@@ -99,8 +100,8 @@ MEGATRON.add(
             a.lr_warmup_steps < a.lr_decay_steps,
         ),
         message=(
-            "the learning rate grows for {lr_warmup_steps} samples and falls after {lr_decay_steps}, so the warm-up "
-            "is most of the schedule"
+            "the warm-up takes {lr_warmup_steps} of the {lr_decay_steps} samples of the learning-rate schedule, "
+            "which is more than half"
         ),
         why=(
             "published runs warm up for 0.1 to 10 per cent of the schedule; there may be an extra digit, or the unit "
@@ -113,7 +114,7 @@ MEGATRON.add(
     refuse(
         "learning-rate-flat",
         all_of(TRAINS, ~a.lr_decay_style.is_in("constant", "WSD"), a.min_lr.given, a.lr > 0, a.min_lr == a.lr),
-        message="--min-lr equals --lr {lr}, so the learning rate never falls under --lr-decay-style {lr_decay_style}",
+        message="--min-lr equals --lr {lr}, so --lr-decay-style {lr_decay_style} never lowers the learning rate",
         severity=Severity.WARNING,
         at=(a.min_lr, a.lr),
         upstream=SCHEDULER,
@@ -234,7 +235,7 @@ MEGATRON.add(
             a.non_persistent_save_interval.is_none,
         ),
         message=(
-            "--save-interval {save_interval} is beyond the last of {train_iters} iterations, so nothing is saved "
+            "--save-interval {save_interval} exceeds the {train_iters} training iterations, so nothing is saved "
             "before the end"
         ),
         why="if the run ends early for any reason, all of its training is lost",
@@ -246,7 +247,7 @@ MEGATRON.add(
         "log-interval-beyond-run",
         all_of(TRAINS, a.log_interval.given, a.log_interval > a.train_iters, a.train_iters >= FEW),
         message=(
-            "--log-interval {log_interval} is beyond the last of {train_iters} iterations, so at most the loss of the "
+            "--log-interval {log_interval} exceeds the {train_iters} training iterations, so at most the loss of the "
             "first iteration is printed"
         ),
         severity=Severity.WARNING,
@@ -282,7 +283,9 @@ MEGATRON.add(
     refuse(
         "init-too-wide",
         all_of(TRAINS, a.init_method_std >= 0.5),
-        message="--init-method-std {init_method_std} makes the initial weights about 50 times as large as usual (0.02)",
+        message=(
+            "--init-method-std {init_method_std} makes the initial weights at least 25 times as large as usual (0.02)"
+        ),
         why="the first losses are huge and the gradients overflow; a digit or a decimal point may be missing",
         severity=Severity.WARNING,
         at=(a.init_method_std,),
@@ -293,7 +296,7 @@ MEGATRON.add(
         any_of(*(epsilon >= 0.01 for epsilon in EPSILON), *(epsilon <= 0 for epsilon in EPSILON)),
         message=(
             "the epsilon of the norms is {epsilon}, which is not between 0 and 0.01; usual values are 1e-5 and 1e-6, "
-            "so a minus sign may be missing"
+            "so the exponent or a sign may be wrong"
         ),
         shows={"epsilon": EPSILON},
         why=(

@@ -71,8 +71,8 @@ MEGATRON.add(
         "quantized-over-float32",
         all_of(TRAINS, a.fp8.is_set, ~a.bf16, ~a.fp16),
         message=(
-            "FP8 {fp8} is given without --bf16 or --fp16, so weights, gradients and everything outside of FP8 are "
-            "float32"
+            "the FP8 format {fp8} is given without --bf16 or --fp16, so weights, gradients and everything outside of "
+            "FP8 are float32"
         ),
         why="the run needs twice the memory, and FP8 speeds up only the matrix products",
         severity=Severity.WARNING,

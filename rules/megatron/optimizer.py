@@ -165,8 +165,8 @@ MEGATRON.add(
         "averaging-with-per-token-loss",
         all_of(a.calculate_per_token_loss, a.ddp_average_in_collective, ~a.use_torch_fsdp2, ~a.use_megatron_fsdp),
         message=(
-            "--ddp-average-in-collective divides by the number of ranks, but --calculate-per-token-loss by the "
-            "number of tokens; give only one of them"
+            "--ddp-average-in-collective divides by the number of ranks, but --calculate-per-token-loss divides by "
+            "the number of tokens; give only one of them"
         ),
         why="data parallelism refuses it when it wraps the model",
         at=(a.ddp_average_in_collective, a.calculate_per_token_loss),

@@ -84,7 +84,7 @@ MEGATRON.add(
         "loss-scale-negative",
         all_of(TRAINS, a.fp16, a.loss_scale.given, a.loss_scale < 0),
         message=(
-            "--loss-scale is {loss_scale}; it must be above 0. Without the option, the loss scale is adjusted "
+            "--loss-scale must be above 0, not {loss_scale}; without the option, the loss scale is adjusted "
             "automatically"
         ),
         why="the optimizer refuses it when it is built",

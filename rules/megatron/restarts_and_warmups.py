@@ -39,8 +39,10 @@ MEGATRON.add(
             a.lr_warmup_samples < a.global_batch_size * FEW,
             a.train_samples >= a.global_batch_size * LONG,
         ),
-        message="--lr-warmup-samples {lr_warmup_samples} ends after fewer than ten batches of {global_batch_size} "
-        "samples; the value may be meant in iterations",
+        message=(
+            "--lr-warmup-samples {lr_warmup_samples} covers fewer than ten batches of {global_batch_size} samples; "
+            "the value may be meant in iterations"
+        ),
         why="published runs warm up for hundreds of steps: at the full learning rate, the first steps may diverge",
         severity=Severity.WARNING,
         at=(a.lr_warmup_samples, a.global_batch_size),

@@ -202,7 +202,7 @@ def taken_for_resume(job: Job) -> Iterator[Finding | Unverified]:
     ):
         return
     message = Message(
-        "{path} is another run, but without --finetune the run inherits its iteration and sample counts", path=one
+        "{path} is another run, but without --finetune this run inherits its iteration and sample counts", path=one
     )
     yield Finding(message, job.place(load), key=load.key)
 

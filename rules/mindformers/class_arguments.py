@@ -64,7 +64,7 @@ def class_argument_missing(job: Job) -> Iterator[Finding]:
     if missing:
         edits = tuple(Edit("set", (*PLACE.split("."), name), USUAL[name]) for name in missing)
         message = Message("{kind} needs {names}", kind=kind.raw, names=", ".join(missing))
-        fix = Fix("set them to the usual values", edits, offered=True)
+        fix = Fix("use the usual values", edits, offered=True)
         yield Finding(
             message, job.place(kind), key=kind.key, fix=fix, upstream="mindformers/wrapper/build_wrapper.py:61"
         )

@@ -151,7 +151,7 @@ MINDFORMERS.add(
             a["load_checkpoint"] != "",
             a["load_ckpt_format"] == "ckpt",
         ),
-        message="load_ckpt_format is ckpt, but an mcore network predicts from safetensors only",
+        message="load_ckpt_format is ckpt, but an mcore network can load only safetensors for prediction",
         why="rejected when the weights are loaded, after the network is built",
         at=(a["load_ckpt_format"], a["load_checkpoint"]),
         fixes=(put(a["load_ckpt_format"], "safetensors"),),

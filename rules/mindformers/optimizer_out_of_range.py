@@ -50,8 +50,8 @@ def check(job: Job) -> Iterator[Finding]:
     for name in ("optimizer.learning_rate", "lr_schedule.learning_rate"):
         if (rate := _number(job, name)) is not None and rate[1] >= highest:
             message = Message(
-                "{name} is {rate}, so Adam moves every weight by about this much per step; a minus sign may be "
-                "missing, as in 3e-4",
+                "{name} is {rate}, so Adam moves every weight by about this much per step; the minus sign of the "
+                "exponent may be missing",
                 name=name,
                 rate=rate[1],
             )

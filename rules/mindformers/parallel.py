@@ -179,7 +179,8 @@ MINDFORMERS.add(
             a["shape.family"] == "llama",
         ),
         message=(
-            "pipeline_stage {stages} needs parallel_mode 1 or 2, because this mode resets it to 1, but not everywhere"
+            "pipeline_stage {stages} needs parallel_mode 1 or 2, because the current mode resets pipeline_stage to "
+            "1, but not everywhere"
         ),
         why="the number of stages is set in two places with different values, and the network cannot be built",
         at=(a["parallel.parallel_mode"], pipeline),
@@ -189,8 +190,8 @@ MINDFORMERS.add(
         "mcore-mode",
         all_of(mcore, a["use_parallel"], ~automatic, training, a["world_size"] > 1),
         message=(
-            "mcore models need parallel_mode 1 or 2, because this mode resets every parallel size to 1, which does "
-            "not fit {world_size} devices"
+            "mcore models need parallel_mode 1 or 2, because the current mode resets every parallel size to 1, which "
+            "does not fit {world_size} devices"
         ),
         why="after the degrees are reset, the process groups do not cover all devices",
         at=(a["parallel.parallel_mode"],),

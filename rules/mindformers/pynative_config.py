@@ -124,7 +124,7 @@ PYNATIVE.add(
         a["monitor.moe_monitor.save_tokens_per_expert_interval"] <= 0,
         message=(
             "save_tokens_per_expert_interval is {monitor.moe_monitor.save_tokens_per_expert_interval}; it must be at "
-            "least 1; omit it to turn it off"
+            "least 1, or omitted to turn the feature off"
         ),
     ),
 )

@@ -25,7 +25,7 @@ PYNATIVE.add(
     refuse(
         "mtp-layers",
         a["net.mtp_num_layers"] > 1,
-        message="{net.mtp_num_layers} multi-token-prediction layers are set, but 2.1 has at most one",
+        message="{net.mtp_num_layers} multi-token-prediction layers are set, but 2.1 supports at most one",
         fixes=(put(a["net.mtp_num_layers"], 1),),
     ),
     refuse(

@@ -106,7 +106,8 @@ def _coefficients(job: Job) -> Iterator[Finding]:
     why, line = None, 2338
     if not value.raw:
         why = Message(
-            "ns_coefficients is empty; it must be three numbers, or a list of entries of three numbers and a count each"
+            "ns_coefficients is empty; it must be three numbers, or a list whose entries each have three numbers and "
+            "a count"
         )
     elif isinstance(value.raw[0], (int, float)) and not isinstance(value.raw[0], bool):
         if len(value.raw) != 3:

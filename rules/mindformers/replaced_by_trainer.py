@@ -39,7 +39,7 @@ def check(job: Job) -> Iterator[Finding]:
         if switch not in alone:
             given = job.arguments.given(switch.name)
             message = Message(
-                "{switch} is changed from {before} to {after}: {cause}",
+                "{switch} is changed from {before} to {after}, because {cause}",
                 switch=switch.name,
                 before=switch.before,
                 after=switch.after,

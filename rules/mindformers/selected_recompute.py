@@ -222,7 +222,7 @@ def _defaults(job: Job, setting: str, everything: list[Item], missed: list[Item]
     if hit:
         reached = tuple(item.pattern for item in hit)
         message = Message(
-            "{setting} expands to default patterns, but this model has only {reached} of them",
+            "{setting} expands to default patterns, but this model only has operators that match {reached}",
             setting=setting,
             reached=reached,
         )

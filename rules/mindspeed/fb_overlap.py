@@ -98,7 +98,7 @@ MINDSPEED.add(
         ON & (a.schedules_method.is_none | ~DUALPIPEV) & (PP != 1) & ONE_STAGE,
         at=(ON, PP),
         message=(
-            "--moe-fb-overlap on {pipeline_model_parallel_size} pipeline stages needs "
+            "--moe-fb-overlap with {pipeline_model_parallel_size} pipeline stages needs "
             "--num-layers-per-virtual-pipeline-stage or dualpipev"
         ),
         why="the plain schedule never has two micro-batches in flight at once; the run fails at launch",

@@ -13,7 +13,7 @@ MINDSPEED_LLM.add(
     refuse(
         "global-aux-loss-pipeline",
         LOSS & (a.pipeline_model_parallel_size > 1),
-        message="--use-global-aux-loss does not work with {pipeline_model_parallel_size} pipeline stages",
+        message="--use-global-aux-loss needs a pipeline-parallel size of 1, not {pipeline_model_parallel_size}",
         why="the loss is only gathered within one stage; the run fails at launch",
         fixes=(drop(LOSS),),
     ),

@@ -52,8 +52,8 @@ MINDSPEED_LLM.add(
         fixes=(drop(ELASTIC),),
         layout=True,
         message=(
-            "--enable-elastic-training does not work with an expert-parallel size of {expert_model_parallel_size} or "
-            "a context-parallel size of {context_parallel_size}"
+            "--enable-elastic-training needs expert- and context-parallel sizes of 1, not "
+            "{expert_model_parallel_size} and {context_parallel_size}"
         ),
     ),
     refuse(

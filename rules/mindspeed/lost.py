@@ -48,7 +48,9 @@ MINDSPEED.add(
             "mindspeed-llm": "mindspeed_llm/core/transformer/moe/moe_layer.py:127",
         },
         at=(TP, a.num_experts),
-        message="experts with a tensor-parallel size of {tensor_model_parallel_size} need --sequence-parallel",
+        message=(
+            "a mixture of experts with a tensor-parallel size of {tensor_model_parallel_size} needs --sequence-parallel"
+        ),
         why="no validator checks it, but the expert layer raises an error in the first training step",
         after=("megatron/experts-and-tensor-without-sequence-parallel",),
         fixes=(put(a.sequence_parallel, safety=Safety.SAFE),),

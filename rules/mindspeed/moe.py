@@ -75,7 +75,10 @@ MINDSPEED.add(
             "the dispatcher is allgather, the default"
         ),
         why="the allgather dispatcher permutes tokens in a different way; the run fails at launch",
-        fixes=(drop(also=PERMUTES, title="remove the fused permutation"), put(a.moe_token_dispatcher_type, "alltoall")),
+        fixes=(
+            drop(also=PERMUTES, title="turn off the fused permutation"),
+            put(a.moe_token_dispatcher_type, "alltoall"),
+        ),
     ),
     refuse(
         "permute-fusion-capacity",
@@ -83,7 +86,7 @@ MINDSPEED.add(
         at=(CAPACITY, *PERMUTES),
         message="the fused permutation with --moe-expert-capacity-factor needs --moe-pad-expert-input-to-capacity",
         why="the kernel needs the same number of tokens for every expert; the run fails at launch",
-        fixes=(put(a.moe_pad_expert_input_to_capacity), drop(also=PERMUTES, title="remove the fused permutation")),
+        fixes=(put(a.moe_pad_expert_input_to_capacity), drop(also=PERMUTES, title="turn off the fused permutation")),
     ),
     refuse(
         "fix-router-expert-parallel",

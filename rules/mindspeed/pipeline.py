@@ -103,8 +103,8 @@ MINDSPEED.add(
         DUALPIPEV & (a.num_layers // (PP * 2) >= 1) & (a.num_layers % (PP * 2) != 0),
         severity=Severity.WARNING,
         message=(
-            "{num_layers} layers are not a multiple of 2 x {pipeline_model_parallel_size} pipeline stages, which "
-            "the documentation of dualpipev requires"
+            "{num_layers} layers are not a multiple of 2 x {pipeline_model_parallel_size} pipeline stages, as the "
+            "documentation of dualpipev requires"
         ),
         why="the validator only checks that there are enough layers; the chunks become uneven, or layers are lost",
         at=(a.num_layers, PP),

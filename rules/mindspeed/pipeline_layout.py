@@ -43,7 +43,7 @@ MINDSPEED.add(
         "layout-recompute-schedule",
         CUSTOM & (a.recompute_in_bubble | a.recompute_in_advance),
         fixes=(
-            drop(also=(a.recompute_in_bubble, a.recompute_in_advance), title=("remove recomputation in the schedule")),
+            drop(also=(a.recompute_in_bubble, a.recompute_in_advance), title="turn off recomputation in the schedule"),
         ),
         message="--pipeline-model-parallel-layout does not work with --recompute-in-bubble or --recompute-in-advance",
     ),
@@ -91,7 +91,7 @@ MINDSPEED.add(
         CUSTOM & (a.layout_num_stages > PP) & (PP == 2) & a.overlap_p2p_comm.given,
         at=(a.overlap_p2p_comm,),
         layout=True,
-        message="virtual stages on 2 pipeline stages need overlapped communication",
+        message="with 2 pipeline stages, virtual stages need overlapped communication",
         why="two ranks would send and receive twice at the same time; the run fails at launch",
         fixes=(drop(a.overlap_p2p_comm),),
     ),

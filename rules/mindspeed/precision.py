@@ -181,7 +181,7 @@ MINDSPEED.add(
         at=(a.qad_enable, a.pipeline_model_parallel_size),
         unless_framework=CORE_ONLY,
         layout=True,
-        message="--qad-enable does not work with {pipeline_model_parallel_size} pipeline stages",
+        message="--qad-enable needs a pipeline-parallel size of 1, not {pipeline_model_parallel_size}",
         why="the loss needs the logits on every rank; the run fails at launch",
         fixes=(drop(a.qad_enable),),
     ),

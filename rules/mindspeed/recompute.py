@@ -41,7 +41,8 @@ MINDSPEED.add(
         BUBBLE & (LAYERS != 0) & LAYERS.is_set & a.enable_recompute_layers_per_pp_rank & (a.num_layers // PP != LAYERS),
         at=(a.recompute_num_layers, BUBBLE),
         message=(
-            "--recompute-in-bubble chooses the number of recomputed layers itself and ignores {recompute_num_layers}"
+            "--recompute-in-bubble chooses the number of recomputed layers itself, but --recompute-num-layers "
+            "{recompute_num_layers} is given"
         ),
         fixes=(drop(a.recompute_num_layers),),
     ),

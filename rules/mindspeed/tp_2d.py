@@ -49,8 +49,7 @@ MINDSPEED.add(
         a.use_ascend_mc2,
         fixes=(drop(a.use_ascend_mc2, also=(a.sequence_parallel,)), LEAVE),
         message=(
-            "--tp-2d and --use-ascend-mc2 do not work with each other: one forbids sequence parallelism, the other "
-            "requires it"
+            "--tp-2d and --use-ascend-mc2 never work together: one forbids sequence parallelism, the other requires it"
         ),
         why="one of the two checks fails at launch, whether --sequence-parallel is set or not",
     ),
@@ -103,7 +102,7 @@ MINDSPEED.add(
         "tp-2d-expert-parallel",
         a.tp_2d & (a.expert_model_parallel_size > 1),
         fixes=(LEAVE,),
-        message="--tp-2d does not work with an expert-parallel size of {expert_model_parallel_size}",
+        message="--tp-2d needs an expert-parallel size of 1, not {expert_model_parallel_size}",
         why="experts do not support 2-D linear layers; the run fails at launch",
     ),
     refuse(
@@ -188,7 +187,7 @@ MINDSPEED.add(
         severity=Severity.NOTE,
         message=(
             "--tp-2d is used with a tensor-parallel size of {tensor_model_parallel_size}, but the documented gain is "
-            "for a size of 16 and large dense models; smaller models tend to be slower"
+            "for a size of 16 and a large dense model; other settings may gain nothing"
         ),
         why="the split in two directions is faster if one-dimensional communication is the bottleneck",
     ),

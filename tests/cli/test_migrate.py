@@ -47,7 +47,7 @@ def test_only_defaults_that_change_the_training_are_listed(tmp_path: Path, capsy
     _, out = migrate(tmp_path, capsys, "", *words)
     assert out.endswith("  nothing changes\n")
     _, out = migrate(tmp_path, capsys, "--multi-latent-attention", *words)
-    assert "  --mscale-all-dim: 1.0 is replaced by 0.0, which changes the training; --write sets it explicitly\n" in out
+    assert "  --mscale-all-dim changes from 1.0 to 0.0, which changes the training; --write sets it explicitly\n" in out
     assert "rerun" not in out
 
 
@@ -156,7 +156,7 @@ def test_write_pins_a_default_that_changes_the_training(tmp_path: Path, capsys: 
     words = ("--target", "megatron@0.13.0", "--to", "megatron@0.16.0")
     code, out = migrate(tmp_path, capsys, "--multi-latent-attention", *words, "--write")
     assert code == 0
-    assert "fixed: --mscale-all-dim: 1.0 is replaced by 0.0; the file currently sets 1.0\n" in out
+    assert "fixed: --mscale-all-dim changes from 1.0 to 0.0; the file currently sets 1.0\n" in out
     assert (tmp_path / "run.sh").read_text(encoding="utf-8").count("--mscale-all-dim 1.0") == 1
     assert run(["migrate", str(tmp_path / "run.sh"), *words, "--write"]) == 0
     assert "nothing to rewrite" in capsys.readouterr().out

@@ -32,8 +32,8 @@ def errors(script: str, target: str | None) -> list[str]:
 @pytest.mark.parametrize(
     ("more", "says"),
     [
-        ("data.train_batch_size=128", "data.train_batch_size is 128, but this trainer of verl needs 0"),
-        ("data.gen_batch_size=4", "data.gen_batch_size is 4, but this trainer of verl needs 1"),
+        ("data.train_batch_size=128", "data.train_batch_size is 128, but this verl trainer needs 0"),
+        ("data.gen_batch_size=4", "data.gen_batch_size is 4, but this verl trainer needs 1"),
         ("actor_rollout_ref.hybrid_engine=True", "needs false"),
         ("actor_rollout_ref.rollout.calculate_log_probs=False", "needs true"),
         ("async_training.trigger_parameter_sync_step=0", "needs at least 1"),

@@ -90,9 +90,9 @@ def test_a_prediction_depth_beside_experts_in_no_layer():
 
 def test_what_no_run_can_have_is_named():
     for change, words in (
-        ({"model__heads": 0}, "attention heads is 0"),
-        ({"layout__expert": 0, "model__experts": 8}, "expert-parallel size is 0"),
-        ({"optimizer__shards": 0, "optimizer__zero": 1}, "optimizer shards is 0"),
+        ({"model__heads": 0}, "attention heads: 0 is not"),
+        ({"layout__expert": 0, "model__experts": 8}, "expert-parallel size: 0 is not"),
+        ({"optimizer__shards": 0, "optimizer__zero": 1}, "optimizer shards: 0 is not"),
         ({"layout__stages": ((0,),), "model__mtp": 1}, "0 layers"),
     ):
         try:

@@ -240,8 +240,8 @@ def _on_one_node(found: Found, commands: Commands) -> Iterator[Problem]:
         return
     message = Message(
         (
-            "sbatch runs this script on one of its {nodes} nodes, and nothing starts torchrun on the other nodes, for "
-            "which it waits"
+            "sbatch runs this script on only one of its {nodes} nodes, so torchrun waits for the other nodes, where "
+            "nothing starts it"
         ),
         nodes=nodes.value,
     )

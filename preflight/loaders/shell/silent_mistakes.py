@@ -225,14 +225,14 @@ def _misspelt(tree: Tree, test: Span, name: str, meant: str, commands: Commands)
     parts, others = meant.split("_"), name.split("_")
     odd = [(one, other) for one, other in zip(parts, others, strict=False) if one != other]
     if set_at is None or len(parts) != len(others) or len(odd) != 1:
-        template = "${name} is not set, so this test never reads ${meant}, which is set; did you mean that"
+        template = "this test reads ${name}, which is not set, instead of ${meant}, which is set; did you mean ${meant}"
         return Problem("misspelt-in-test", Message(template, name=name, meant=meant), test)
     elsewhere = re.sub(rf"\b(?:{re.escape(name)}|{re.escape(meant)})\b", "", tree.source.text)
     one, other = (re.search(rf"(?<![A-Za-z0-9]){re.escape(part)}(?![A-Za-z0-9])", elsewhere) for part in odd[0])
     if one is None and other is not None:
         template = "{meant} is never read, because this test reads ${name}, which is not set; did you mean {meant}"
         return Problem("misspelt-in-test", Message(template, name=name, meant=meant), set_at, (test,))
-    template = "${name} is not set, so this test never reads ${meant}, which is set; did you mean that"
+    template = "this test reads ${name}, which is not set, instead of ${meant}, which is set; did you mean ${meant}"
     return Problem("misspelt-in-test", Message(template, name=name, meant=meant), test)
 
 
@@ -301,7 +301,7 @@ _LAUNCHERS = lazy_pattern(r"torchrun|torch\.distributed|accelerate|deepspeed|msr
 _WORLD = "{name} is the number of nodes, {value}, but {tasks} processes are started"
 _LOCAL = "LOCAL_RANK is set to the rank in the whole job, so on the second node it is above the number of devices"
 _IDLE = "one task per node starts one process, so only one of {devices} devices of each node is used"
-_RANK = "RANK is set to {name}, which several processes have in common"
+_RANK = "RANK is set to {name}, which several processes share"
 
 
 def rank_faults(tree: Tree, commands: Commands) -> Iterator[Problem]:
