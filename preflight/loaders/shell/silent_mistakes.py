@@ -298,7 +298,11 @@ def rank_faults(found: Found, commands: Commands) -> Iterator[Problem]:
     """Ranks and sizes of the job that are set to another number of Slurm, where srun starts every process itself."""
     source, launch, asked = found.statement.source, found.taken.launch, commands.asked
     entry = posixpath.basename(launch.entry.text or "")
-    if not entry.startswith("pretrain_") or tuple(found.taken.fronts) != ("srun",) or source is not commands.files.source:
+    if (
+        not entry.startswith("pretrain_")
+        or tuple(found.taken.fronts) != ("srun",)
+        or source is not commands.files.source
+    ):
         return
     nodes, tasks = _number(asked.nodes), _number(launch.world[0]) if launch.world else None
     if nodes is None or tasks is None or tasks <= nodes or not _starts_itself(source, commands):
