@@ -161,21 +161,23 @@ def rank_of_another_kind(job: Job) -> Iterator[Finding]:
     """A rank or the world size is set from the wrong Slurm variable.
 
     ## What it does
-    Reads assignments of `RANK`, `LOCAL_RANK` and `WORLD_SIZE` in scripts where srun starts every process itself, on
-    several nodes or with several tasks per node. Reports a world size that is set to the number of nodes, a local rank
-    that is set to the rank in the whole job, and a rank that is set to the node number or the rank within the node.
+    Reads `RANK`, `LOCAL_RANK` and `WORLD_SIZE` in the environment of a `pretrain_*.py` of which srun starts every
+    process itself, with several tasks per node. Reports a world size that is set to the number of nodes, a local rank
+    that is set to the rank in the whole job if that exceeds the devices of a node (16 if the job requests no number),
+    and a rank that is set to the node number or the rank within the node. A variable that the script sets more than
+    once is not reported.
 
     ## Why is this bad?
     The process group cannot be built: ranks exceed the world size, two processes have the same rank, or a local rank
     exceeds the devices of the node.
 
     ## Example
-        #SBATCH --nodes=2 --ntasks-per-node=8
+        #SBATCH --nodes=2 --ntasks-per-node=8 --gpus-per-node=8
         srun bash -c 'RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_PROCID WORLD_SIZE=$SLURM_NTASKS python pretrain_gpt.py'
 
     Use instead:
 
-        #SBATCH --nodes=2 --ntasks-per-node=8
+        #SBATCH --nodes=2 --ntasks-per-node=8 --gpus-per-node=8
         srun bash -c 'RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID WORLD_SIZE=$SLURM_NTASKS python pretrain_gpt.py'
 
     ## References

@@ -328,11 +328,12 @@ def arithmetic_refused(job: Job) -> Iterator[Finding]:
     """A script uses a value in arithmetic that bash does not read as an integer.
 
     ## What it does
-    Finds `$(( … ))` with a variable that the script sets once, to a value such as `100B`, `1e9` or `0.5`.
+    Finds `$(( … ))` with a variable that the script sets to a value such as `100B`, `1e9` or `0.5`, in the command of a
+    launch, or in the only assignment of a variable that is the whole value of an integer option.
 
     ## Why is this bad?
-    bash prints "value too great for base" or "invalid arithmetic operator", and the variable that gets the result stays
-    empty. With `set -e` the script ends there; otherwise an option of the launch has no value.
+    bash prints "value too great for base" or "invalid arithmetic operator" and does not execute the command: the launch
+    does not start, or the variable stays empty and the option of the launch has no value.
 
     ## Example
         TOKENS=1e9

@@ -34,6 +34,7 @@ KEYS = {
     "model.lora.target_modules": ("bridge_target_modules", "list"),
     "model.lora.type": ("lora_type", "str"),
     "model.mtp.enable": ("mtp_enable", "bool"),
+    "model.mtp.enable_train": ("mtp_enable_train", "bool"),
     "model.path": ("model_path", "str"),
     "model.use_remove_padding": ("engine_use_remove_padding", "bool"),
     "trainer.save_freq": ("save_freq", "int"),

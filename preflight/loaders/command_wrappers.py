@@ -9,6 +9,10 @@ from preflight.loaders.over_allocation import Started, beyond
 from preflight.loaders.process_counts import Allocation, allocation, count, over
 from preflight.source.lazy_regex import lazy_pattern
 
+APART = frozenset(
+    "ssh pdsh ray docker podman nerdctl kubectl enroot sudo su runuser doas systemd-run bwrap tmux screen".split()
+)
+"""Commands whose command does not have, or may not have, the environment of the shell."""
 ASSIGNMENT = lazy_pattern(r"[A-Za-z_]\w*=")
 _QUOTED = lazy_pattern(r"'[^'\s\"]*'")
 _RANKED = lazy_pattern(r"\b(SLURM_(PROCID|LOCALID)|OMPI_COMM_WORLD|PMI_|PMIX_|MPI_LOCALRANKID|PALS_)")
@@ -38,6 +42,36 @@ class FrontReader:
         name, _, value = (word.text or "").partition("=")
         typed = word.span._replace(start=word.span.end - len(value)) if word.editable else word.span
         self.environment[name] = Word(value, typed, word.uses, editable=word.editable)
+
+    def apart(self, name: str) -> None:
+        """The command that follows may not have the variables that the shell exports."""
+        for variable, word in self.environment.items():
+            because = f"{name} may not pass ${variable} on"
+            self.environment[variable] = Word(None, word.span, word.uses, because, editable=False)
+
+    def without(self, words: tuple[Word, ...]) -> None:
+        """The variables that `env -i` and `env -u NAME` remove."""
+        texts = [word.text or "" for word in words]
+        for at, text in enumerate(texts):
+            if not text.startswith("-"):
+                if ASSIGNMENT.match(text) or not texts[at - 1 : at] or texts[at - 1] not in ("-u", "--unset"):
+                    return
+                self.environment.pop(text, None)
+            elif text in ("-i", "-", "--ignore-environment"):
+                self.environment.clear()
+            elif text.startswith("--unset=") or (text.startswith("-u") and len(text) > 2):
+                self.environment.pop(text.removeprefix("--unset=").removeprefix("-u"), None)
+
+    def exported(self, word: Word | None) -> None:
+        """The variables that `srun --export` passes on: the named ones, and with ALL those of the shell."""
+        if word is None:
+            return
+        items = (word.text or "").split(",")
+        if "ALL" not in items:
+            self.apart("srun --export")
+        for name, mark, value in (item.partition("=") for item in items):
+            if mark:
+                self.environment[name] = Word(value, word.span, word.uses, editable=False)
 
     def behind(self, words: tuple[Word, ...]) -> tuple[Word, ...]:
         """The words after `--`, otherwise after the options of the command that starts it."""
@@ -71,6 +105,7 @@ class FrontReader:
         options = read_options(words[1:], SLURM if name == "srun" else MPIRUN)
         if name == "srun":
             self.asked = over(allocation(options, "srun"), self.asked)
+            self.exported(options.word("export"))
         else:
             number = options.word("np", "n", "c", "ppn")
             tasks = (

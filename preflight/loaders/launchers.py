@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
 from preflight.loaders import process_counts
-from preflight.loaders.command_wrappers import ASSIGNMENT, FrontReader
+from preflight.loaders.command_wrappers import APART, ASSIGNMENT, FrontReader
 from preflight.loaders.document import Count, Launch, Piece, Problem, Unknown, Word, word_of
 from preflight.loaders.entry_scripts import PYTHON_NAME, command_name, first_value, script_of
 from preflight.loaders.launcher_options import (
@@ -184,6 +184,10 @@ class _Taker(FrontReader):
     def take(self, words: tuple[Word, ...]) -> Taken | None:
         while words:
             name = command_name(words[0])
+            if name in APART:
+                self.apart(name)
+            elif name == "env":
+                self.without(words[1:])
             if words[0].text and ASSIGNMENT.match(words[0].text):
                 self.assign(words[0])
                 words = words[1:]

@@ -202,7 +202,8 @@ def data_path_one_word(job: Job) -> Iterator[Finding | Unverified]:
 
     ## What it does
     Finds a `--data-path` with a single word that consists of weights and paths with blanks between them. Only launches
-    of `pretrain_gpt.py` in scripts and commands are checked, because other programs may split the word.
+    of `pretrain_gpt.py` in scripts and commands are checked, because other programs may split the word. Launches with
+    `--yaml-cfg` ignore the option.
 
     ## Why is this bad?
     Megatron reads the word as the path of one data set. No file has this name, and the run stops when the data set is
@@ -221,6 +222,8 @@ def data_path_one_word(job: Job) -> Iterator[Finding | Unverified]:
     Megatron-LM core_v0.16.0, megatron/core/datasets/utils.py, get_blend_from_list: one word is one path
     """
     if job.arguments.get("entry").raw != "pretrain_gpt.py" or job.documents[0].kind == "yaml":
+        return
+    if job.arguments.given("yaml_cfg") is not None or job.arguments.given("mock_data") is not None:
         return
     for name in LISTS:
         value = job.arguments.given(name)

@@ -30,6 +30,32 @@ class NotKnown(Exception):
     """The value cannot be computed; the message names the reason."""
 
 
+class NoInteger(str):
+    """Why an expression is unknown: bash refuses the value of a variable in it, which is the text. place: where the
+    script sets it."""
+
+    __slots__ = ("name", "place")
+
+    name: str
+    place: Span
+
+    def __new__(cls, value: str, name: str, place: Span) -> NoInteger:
+        made = super().__new__(cls, value)
+        made.name, made.place = name, place
+        return made
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return NoInteger, (str(self), self.name, self.place)
+
+
+class _Refused(NotKnown):
+    """bash refuses the expression, because a variable in it is not an integer."""
+
+    def __init__(self, because: NoInteger) -> None:
+        super().__init__(str(because))
+        self.because = because
+
+
 class Token(NamedTuple):
     """kind: number, name, sign, or step (++ and -- next to a name)."""
 
@@ -284,7 +310,8 @@ def arithmetic(expander: Expands, tree: Tree, node: Node, span: Span, *, once: b
         return _computed(expander, _plain(expander, tree, node), span, once=once)
     except NotKnown as cause:
         _forget(expander, names_set(tree.text(node)), span)
-        return Piece(None, span, exact=False, because=str(cause))
+        because = cause.because if isinstance(cause, _Refused) else str(cause)
+        return Piece(None, span, exact=False, because=because)
 
 
 def let(expander: Expands, words: Iterable[Field]) -> None:
@@ -330,6 +357,8 @@ def _plain(expander: Expands, tree: Tree, node: Node) -> str:
         place, value = tree.span(child), expander.value(tree, child)
         if (text := text_of(value)) is None:
             raise NotKnown(why(value))
+        if (plain := _WHOLE_OPERAND.fullmatch(tree.text(child))) and _apart(tree.source.text, place):
+            _check_integer(text, plain[1], expander.state.get(plain[1]))
         parts += [tree.source.text[at : place.start], text]
         at = place.end
     whole = "".join([*parts, tree.source.text[at : span.end]])
@@ -346,6 +375,7 @@ def number(expander: Expands, name: str, span: Span) -> int:
         raise NotKnown(why(value) or f"${name}")
     if not text.strip():
         return 0
+    _check_integer(text, name, variable)
     if not re.fullmatch(r"\s*[-+]?\w{1,20}\s*", text, re.ASCII):
         raise NotKnown(f"${name}")
     expander.depth += 1
@@ -355,3 +385,20 @@ def number(expander: Expands, name: str, span: Span) -> int:
         return evaluate(text, lambda inner: number(expander, inner, span))
     finally:
         expander.depth -= 1
+
+
+_NO_INTEGER = re.compile(r"[1-9]\d{0,30}(?:\.\d{1,30})?[A-Za-z]\w{0,30}|\d{1,30}\.\d{1,30}", re.ASCII)
+"""Text that begins like a number and is not an integer: 100B, 1e9, 0.5."""
+_WHOLE_OPERAND = re.compile(r"\$\{?([A-Za-z_]\w*)\}?", re.ASCII)
+
+
+def _check_integer(text: str, name: str, variable: Variable | None) -> None:
+    """Raises NotKnown if bash refuses the value of a variable that the script sets."""
+    if variable is not None and not variable.array and not variable.sometimes and _NO_INTEGER.fullmatch(text):
+        raise _Refused(NoInteger(text, name, variable.place))
+
+
+def _apart(text: str, place: Span) -> bool:
+    """Whether an expansion is a whole operand: not a subscript, and not part of 16#$X or $X.5."""
+    around = text[place.start - 1 : place.start] + text[place.end : place.end + 1]
+    return not any(one.isalnum() or one in "_#.[]$@{}\"'`\\" for one in around)

@@ -14,10 +14,11 @@ from preflight.loaders.shell.command_effects import Commands
 from preflight.loaders.shell.cut_commands_and_unused_variables import meant_variable, referenced
 from preflight.loaders.shell.launches import Found
 from preflight.loaders.shell.misread_tests import misread_test
+from preflight.loaders.shell.refused_arithmetic import refused_arithmetic
 from preflight.loaders.shell.resumption import resumption
 from preflight.source.finding import Message
 from preflight.source.lazy_regex import lazy_pattern
-from preflight.source.source_file import Span
+from preflight.source.source_file import Source, Span
 
 _MOST = 20
 _LONGEST_LINE = 2_000
@@ -39,13 +40,6 @@ _MAY_SET = lazy_pattern(r"(?m)^[^#\n]*(?<![\w./-])(?:source|\.|eval|module|ml|co
 """Commands that may set any name."""
 _EXPANSIONS = ("simple_expansion", "expansion")
 _ASSIGNED = lazy_pattern(r"(?P<indent>[ \t]*)(?:export[ \t]+)?(?P<name>[A-Za-z_]\w*)(?P<add>\+?)=(?P<value>.*)")
-_SUM = lazy_pattern(r"\$\(\(([^()\n$]{1,200}|[^()\n]{1,200})\)\)")
-_OPERAND = lazy_pattern(r"(?<![\w.#$])\$?\{?([A-Za-z_]\w{0,100})\}?")
-_OTHER_SHELL = lazy_pattern(r"#![^\n]{0,80}(?:zsh|ksh)")
-"""Shells that count in fractions."""
-_CHANGED = lazy_pattern(r"\$\{\w*[^\w}][^}]*\}")
-"""An expansion that changes the value: ${TOKENS%B}."""
-_NO_INTEGER = lazy_pattern(r"[1-9]\d{0,30}(?:\.\d{1,30})?[A-Za-z]\w{0,30}|\d{1,30}\.\d{1,30}")
 _APART = ("function_definition", "test_command", "expansion", "heredoc_body", "arithmetic_expansion", "for_statement")
 
 
@@ -57,9 +51,7 @@ def slips(tree: Tree, commands: Commands) -> Iterator[Problem]:
     if "+=" in text or "}" in text or "$" in text:
         yield from islice(_begun_again(tree), _MOST)
     nodes = list(islice(_walk(tree.root), _NODES)) if "|" in text or "[" in text or commands.nounset else []
-    yield from islice(rank_faults(tree, commands), _MOST)
-    if "$((" in text:
-        yield from islice(_uncounted(tree, commands), _MOST)
+    yield from _idle_devices(tree, commands)
     if ".txt" in text and "iter" in text:
         yield from islice(resumption(tree, nodes, commands), _MOST)
     yield from islice((p for node in nodes if node.type == "pipeline" for p in _unread(tree, node)), _MOST)
@@ -82,6 +74,9 @@ def launch_slips(found: Found, commands: Commands) -> Iterator[Problem]:
         if (at.text or "").startswith("--"):
             yield from _unexpanded(own or value, at.text or "")
     yield from _removed(found, commands)
+    if "$((" in found.statement.source.text or "$[" in found.statement.source.text:
+        yield from refused_arithmetic(found, commands)
+    yield from islice(rank_faults(found, commands), _MOST)
 
 
 def _walk(root: Node) -> Iterator[Node]:
@@ -105,31 +100,6 @@ def _bad_substitutions(tree: Tree) -> Iterator[Problem]:
         hint = Message("; write the variable as ${{{name}}}", name=match[1]) if match[1] else ""
         span = Span(tree.source, match.start(), match.end())
         yield Problem("bad-substitution", Message(template, text=match[0], hint=hint), span)
-
-
-def _uncounted(tree: Tree, commands: Commands) -> Iterator[Problem]:
-    """Variables in arithmetic that bash cannot read as integers: 100B, 1e9, 0.5."""
-    text = tree.source.text
-    if _OTHER_SHELL.match(text):
-        return
-    for match in _SUM.finditer(text):
-        node = tree.root.descendant_for_byte_range(match.start(), match.start() + 2)
-        if node is None or any(one.type in _LITERAL for one in (node, *ancestors(node))):
-            continue
-        for name in dict.fromkeys(_OPERAND.findall(_CHANGED.sub("0", match[1]))):
-            variable = commands.state.variables.get(name)
-            if variable is None or variable.array or variable.sometimes or name in commands.state.held:
-                continue
-            pieces = variable.items[0] if len(variable.items) == 1 else ()
-            value = pieces[0].text or "" if len(pieces) == 1 else ""
-            if not _NO_INTEGER.fullmatch(value) or len(re.findall(rf"(?<![\w$-]){name}=", text)) != 1:
-                continue
-            message = Message(
-                "bash computes only with integers and refuses {value}, the value of {name}", value=value, name=name
-            )
-            yield Problem(
-                "arithmetic-refused", message, variable.place, (Span(tree.source, match.start(), match.end()),)
-            )
 
 
 def _begun_again(tree: Tree) -> Iterator[Problem]:
@@ -294,47 +264,73 @@ def _started_in(path: str, removed: str, found: Found) -> str:
 
 
 _GIVEN = lazy_pattern(r"(?<![\w])(WORLD_SIZE|LOCAL_RANK|RANK)=[\\\"']{0,3}\$\{?(SLURM_\w{1,40})\}?(?=[\s\"';\\]|\Z)")
-_OWN_TASKS = lazy_pattern(r"srun[^\n|;]{0,400}(?:[ \t]-n|--ntasks|[ \t]-N|--nodes)")
+_OWN_TASKS = lazy_pattern(r"srun(?:[^\n|;\\]|\\\s?){0,400}(?:[ \t]-n|--ntasks|[ \t]-N|--nodes)")
 """A step with its own number of tasks."""
-_NODE_COUNTS = frozenset("SLURM_NNODES SLURM_JOB_NUM_NODE_COUNTS".split())
+_NODE_COUNTS = frozenset("SLURM_NNODES SLURM_JOB_NUM_NODES".split())
 _LAUNCHERS = lazy_pattern(r"torchrun|torch\.distributed|accelerate|deepspeed|msrun")
+_MOST_DEVICES = 16
+"""The most devices of a node, if the job does not request a number."""
 _WORLD = "{name} is the number of nodes, {value}, but {tasks} processes are started"
 _LOCAL = "LOCAL_RANK is set to the rank in the whole job, so on the second node it is above the number of devices"
 _IDLE = "one task per node starts one process, so only one of {devices} devices of each node is used"
 _RANK = "RANK is set to {name}, which several processes share"
 
 
-def rank_faults(tree: Tree, commands: Commands) -> Iterator[Problem]:
-    """Ranks and sizes of the job that are set to another number of Slurm, where srun starts every process itself."""
-    text = tree.source.text
+def _starts_itself(source: Source, commands: Commands) -> bool:
+    """Whether srun starts every process of a script, with the tasks that the job requests."""
+    text = source.text
     if "SLURM_" not in text or "srun" not in text or _LAUNCHERS.search(text) or _OWN_TASKS.search(text):
-        return
-    if commands.files.opened or commands.state.foreign:
-        return  # another script may start the processes
+        return False
+    return not commands.files.opened and not commands.state.foreign  # another script may start the processes
+
+
+def _idle_devices(tree: Tree, commands: Commands) -> Iterator[Problem]:
+    """One process on each node, which has several devices."""
     asked = commands.asked
-    nodes, tasks, each = _number(asked.nodes), _number(asked.tasks), _number(asked.tasks_per_node)
-    if tasks is None and nodes is not None and each is not None:
-        tasks = nodes * each
     devices, one = _number(asked.per_node), asked.tasks_per_node
-    if each == 1 and devices is not None and devices > 1 and one is not None and one.span and "PROCID" in text:
-        message = Message(_IDLE, devices=devices)
-        yield Problem("devices-without-process", message, one.span)
-    if nodes is None or tasks is None or tasks <= nodes:
+    if _number(one) != 1 or devices is None or devices < 2 or one is None or one.span is None:
         return
+    if "PROCID" in tree.source.text and _starts_itself(tree.source, commands):
+        yield Problem("devices-without-process", Message(_IDLE, devices=devices), one.span)
+
+
+def rank_faults(found: Found, commands: Commands) -> Iterator[Problem]:
+    """Ranks and sizes of the job that are set to another number of Slurm, where srun starts every process itself."""
+    source, launch, asked = found.statement.source, found.taken.launch, commands.asked
+    entry = posixpath.basename(launch.entry.text or "")
+    if (
+        not entry.startswith("pretrain_")
+        or tuple(found.taken.fronts) != ("srun",)
+        or source is not commands.files.source
+    ):
+        return
+    nodes, tasks = _number(asked.nodes), _number(launch.world[0]) if launch.world else None
+    if nodes is None or tasks is None or tasks <= nodes or not _starts_itself(source, commands):
+        return
+    text = re.sub(r"(?m)^[ \t]*#.*$", lambda line: " " * len(line[0]), source.text)
     for match in _GIVEN.finditer(text):
-        line = text[text.rfind("\n", 0, match.start()) + 1 : match.start()]
-        if line.lstrip().startswith("#"):
+        name, variable = match[1], match[2]
+        value = launch.environment.get(name)
+        single = len(re.findall(rf"(?<![\w$-]){name}\+?=", text)) == 1
+        if value is None or value.maybe or not single or not _comes_from(value, variable):
             continue
-        name, source = match[1], match[2]
-        if name == "WORLD_SIZE" and source in _NODE_COUNTS:
+        if name == "WORLD_SIZE" and variable in _NODE_COUNTS:
             message = Message(_WORLD, name=name, value=nodes, tasks=tasks)
-        elif name == "LOCAL_RANK" and source == "SLURM_PROCID" and nodes > 1:
+        elif name == "LOCAL_RANK" and variable == "SLURM_PROCID" and nodes > 1:
+            if tasks <= (_number(asked.per_node) or _MOST_DEVICES):
+                continue
             message = Message(_LOCAL)
-        elif name == "RANK" and (source == "SLURM_NODEID" or (source == "SLURM_LOCALID" and nodes > 1)):
-            message = Message(_RANK, name=source)
+        elif name == "RANK" and (variable == "SLURM_NODEID" or (variable == "SLURM_LOCALID" and nodes > 1)):
+            message = Message(_RANK, name=variable)
         else:
             continue
-        yield Problem("rank-of-another-kind", message, Span(tree.source, match.start(2), match.end(2)))
+        yield Problem("rank-of-another-kind", message, Span(source, match.start(2), match.end(2)))
+
+
+def _comes_from(value: Word, variable: str) -> bool:
+    """Whether a value of the environment of a launch is that of a variable of Slurm."""
+    spellings = (f"${variable}", f"${{{variable}}}")
+    return value.because in spellings or (value.text is not None and any(use.text in spellings for use in value.uses))
 
 
 def _number(count: Count | None) -> int | None:
