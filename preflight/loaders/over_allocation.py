@@ -75,8 +75,8 @@ def _waits(started: Started, asked: Allocation) -> Iterator[Problem]:
         assert nodes is not None and asked.tasks is not None
         message = Message.plural(
             asked.tasks.value,
-            "srun starts {launcher} {tasks} time, but {launcher} waits for {nodes} nodes",
-            "srun starts {launcher} {tasks} times, but {launcher} waits for {nodes} nodes",
+            "srun starts {launcher} {tasks} time, but the launcher waits for {nodes} nodes",
+            "srun starts {launcher} {tasks} times, but the launcher waits for {nodes} nodes",
             launcher=started.launcher,
             tasks=asked.tasks.value,
             nodes=nodes.value,
@@ -103,8 +103,8 @@ def _crowds(started: Started, devices: Count | None) -> Iterator[Problem]:
         assert started.each is not None and devices is not None
         message = Message.plural(
             devices.value,
-            "{launcher} starts {processes} processes per node, but {source} provides only {devices} device",
-            "{launcher} starts {processes} processes per node, but {source} provides only {devices} devices",
+            "{launcher} starts {processes} processes per node, but {source} has only {devices} device per node",
+            "{launcher} starts {processes} processes per node, but {source} has only {devices} devices per node",
             launcher=started.launcher,
             processes=started.each.value,
             source=devices.source,
