@@ -103,8 +103,8 @@ def _crowds(started: Started, devices: Count | None) -> Iterator[Problem]:
         assert started.each is not None and devices is not None
         message = Message.plural(
             devices.value,
-            "{launcher} starts {processes} processes per node, but {source} has {devices} device there",
-            "{launcher} starts {processes} processes per node, but {source} has {devices} devices there",
+            "{launcher} starts {processes} processes per node, but {source} has only {devices} device per node",
+            "{launcher} starts {processes} processes per node, but {source} has only {devices} devices per node",
             launcher=started.launcher,
             processes=started.each.value,
             source=devices.source,

@@ -112,7 +112,10 @@ OF_CHECKPOINTS: tuple[Signature, ...] = (
         "checkpoint-not-found", C.CHECKPOINT,
         r"Checkpoint not found for|could not find the checkpoint file",
         "a file of the checkpoint is missing",
-        "look at the folder from every node; some programs only warn about it, and start from random weights",
+        (
+            "look at the folder from every node; some programs only warn about the missing file and start from "
+            "random weights"
+        ),
         weak=True,
     ),
     Signature(

@@ -80,7 +80,7 @@ SIGNATURES: tuple[Signature, ...] = (
         "disk-full", C.ENVIRONMENT,
         r"No space left on device|Disk quota exceeded|\[Errno (?:28|122)\]",
         "a disk is full, or a quota is used up",
-        "check the free space where checkpoints, caches or logs are written; inodes count, too",
+        "free up space where checkpoints, caches or logs are written; inodes also count",
     ),
     Signature(
         "file-not-written", C.ENVIRONMENT,

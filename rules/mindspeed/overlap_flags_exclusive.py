@@ -39,6 +39,8 @@ BACKWARD = "enable_backward_overlap_ag_with_matmul"
 
 ONE = "{names} has no effect in the forward pass: {wins} takes precedence"
 MORE = "{names:and} have no effect in the forward pass: {wins} takes precedence"
+REMOVE_ONE = "remove {names}, which has no effect"
+REMOVE_MORE = "remove {names:and}, which have no effect"
 
 
 @rule(
@@ -70,7 +72,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     drop = tuple(edit for name in removable for edit in arguments.put(name, REMOVE))
     keep = tuple(edit for name in switches[:-1] for edit in arguments.put(name, REMOVE))
     fixes = (
-        [Fix(f"remove {' and '.join(names)}, which have no effect", drop, Safety.SAFE)]
+        [Fix(Message.plural(len(names), REMOVE_ONE, REMOVE_MORE, names=tuple(names)), drop, Safety.SAFE)]
         if len(removable) == len(unused)
         else []
     )
