@@ -75,8 +75,8 @@ def _waits(started: Started, asked: Allocation) -> Iterator[Problem]:
         assert nodes is not None and asked.tasks is not None
         message = Message.plural(
             asked.tasks.value,
-            "srun starts {launcher} {tasks} time, but {launcher} waits for {nodes} nodes",
-            "srun starts {launcher} {tasks} times, but {launcher} waits for {nodes} nodes",
+            "srun starts {launcher} {tasks} time, but the launcher waits for {nodes} nodes",
+            "srun starts {launcher} {tasks} times, but the launcher waits for {nodes} nodes",
             launcher=started.launcher,
             tasks=asked.tasks.value,
             nodes=nodes.value,

@@ -179,7 +179,7 @@ MEGATRON.add(
     refuse(
         "spec-without-function",
         all_of(a.spec.length == 1, ~a.spec.has("local")),
-        message="--spec {spec} has only one word; it takes a module and the name of a function in that module",
+        message="--spec has only one word, but it takes a module and the name of a function in that module",
         why="both words are unpacked when the model is built; the run fails at launch",
     ),
 )
