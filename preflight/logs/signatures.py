@@ -46,7 +46,7 @@ SIGNATURES: tuple[Signature, ...] = (
     Signature(
         "copy-of-optimizer-state", C.MEMORY,
         r"^state_dict = deepcopy\(state_dict\)$",
-        "it died where optimizer states are copied while a checkpoint is loaded, which needs twice their memory",
+        "the run died where optimizer states are copied while a checkpoint is loaded, which needs twice their memory",
         "load on as many devices as the run was saved on, or with a distributed checkpoint",
         weak=True,
     ),

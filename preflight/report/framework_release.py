@@ -115,7 +115,7 @@ def unknown_release(job: Job) -> Message:
 def _not_described(job: Job, asked: Target) -> Message:
     """The release that an undescribed one is read as, and the described releases around it."""
     older, newer = described_around(asked)
-    template = "{target}, because {version} is not a known release; read between {older} and {newer}"
+    template = "{target}, because {version} is not a known release; it lies between {older} and {newer}"
     if not newer:
         template = "{target}, because {version} is not a known release; the newest known release is {older}"
     if not older:

@@ -43,8 +43,8 @@ MEGATRON.add(
             any_of(a.train_iters >= TRIAL, a.save.given),
         ),
         message=(
-            "training ends after {train_iters} iterations, within the warm-up of {lr_warmup_iters}, so --lr is never "
-            "reached"
+            "training ends after {train_iters} iterations, within the warm-up of {lr_warmup_iters} "
+            "iterations, so --lr is never reached"
         ),
         severity=Severity.WARNING,
         at=(a.train_iters, a.lr_warmup_iters),
