@@ -158,7 +158,10 @@ def _restate(job: Job, before: int, after: int) -> tuple[Fix, ...]:
     batches = known(job.plan.batch.count)
     more = batches[0] * before if batches else 0
     if more and more % after == 0 and (others := job.plan.batch.count.becomes(more // after)):
-        template = "set the data-parallel size to {data} and the micro-batches to {count}, which keeps the global batch"
+        template = (
+            "set the data-parallel size to {data} and the number of micro-batches to {count}, which keeps the "
+            "global batch"
+        )
         both = Message(template, data=after, count=more // after)
         return Fix(both, edits + others, offered=True, explained=True), Fix(
             f"set the data-parallel size to {after}", edits, offered=True

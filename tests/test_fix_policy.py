@@ -268,7 +268,7 @@ def test_data_parallel_that_does_not_fit_is_a_slip_or_another_job() -> None:
     finding = of(result, "device-count")
     assert changed(text, result, "run.yaml") == []
     assert [fix.title for fix in (finding.fix, *finding.alternatives) if fix is not None] == [
-        "set the data-parallel size to 2 and the micro-batches to 16, which keeps the global batch",
+        "set the data-parallel size to 2 and the number of micro-batches to 16, which keeps the global batch",
         "set the data-parallel size to 2, which changes the tokens per step",
     ]
 

@@ -44,7 +44,10 @@ def test_a_patch_has_checks_that_its_release_has_not() -> None:
     ("target", "said"),
     [
         ("megatron@0.18.2", "megatron@0.18.0 (with what 0.18.2 changes)"),
-        ("megatron@0.14.7", "megatron@0.14.0, because 0.14.7 is not a known release; read between 0.14.0 and 0.15.0"),
+        (
+            "megatron@0.14.7",
+            "megatron@0.14.0, because 0.14.7 is not a known release; it lies between 0.14.0 and 0.15.0",
+        ),
         ("megatron@0.5.0", "megatron@0.6.0, because 0.5.0 is not a known release; the oldest known release is 0.6.0"),
         (
             "megatron@0.21.0",
@@ -59,12 +62,12 @@ def test_a_patch_has_checks_that_its_release_has_not() -> None:
         ("mindspeed@2.1", "mindspeed@2.1.0"),
         (
             "mindspeed@core_r0.13.0",
-            "mindspeed@core_r0.14.0, because core_r0.13.0 is not a known release; read between core_r0.10.0 and "
+            "mindspeed@core_r0.14.0, because core_r0.13.0 is not a known release; it lies between core_r0.10.0 and "
             "core_r0.14.0",
         ),
         (
             "mindspeed-llm@2.0.1",
-            "mindspeed-llm@2.0.0, because 2.0.1 is not a known release; read between 2.0.0 and 2.1.0",
+            "mindspeed-llm@2.0.0, because 2.0.1 is not a known release; it lies between 2.0.0 and 2.1.0",
         ),
     ],
 )

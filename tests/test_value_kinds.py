@@ -26,7 +26,7 @@ KINDS: tuple[tuple[ValueKind, str, list[Any], list[Any]], ...] = (
     (Number(0, whole=True, booleans=True), "a whole number of at least 0", [0, True, False], [-1, 0.5]),
     (Number(0, below=1), "a number of at least 0 and below 1", [0, 0.5], [1, -0.1, True]),
     (Number(0, maximum=1), "a number from 0 to 1", [0, 1, 0.5], [1.5]),
-    (SHARE, "a decimal number between 0.0 and 1.0", [0.5], [0, 1, 0.0, 1.0]),
+    (SHARE, "a float between 0.0 and 1.0", [0.5], [0, 1, 0.0, 1.0]),
     (one_of("O0", "O1", "O2"), "O0, O1 or O2", ["O1"], ["o1", "", None, 0]),
     (one_of("silu", any_case=True, also=("swish",)), "silu", ["SiLU", "swish"], ["gelu"]),
     (Text(r"\d+GB").worded("a size such as 58GB"), "a size such as 58GB", ["58GB"], ["58G", 58]),
@@ -35,7 +35,7 @@ KINDS: tuple[tuple[ValueKind, str, list[Any], list[Any]], ...] = (
     (~(NULL | TEXT), "anything but null or a string", [0, []], [None, "x"]),
     (
         ListOf(SHARE, 2),
-        "a list of 2, each a decimal number between 0.0 and 1.0",
+        "a list of 2, each a float between 0.0 and 1.0",
         [[0.9, 0.5]],
         [[0.9], [0.9, 1], 0.9],
     ),

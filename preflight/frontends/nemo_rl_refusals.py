@@ -86,7 +86,7 @@ def of_sizes(config: Composed) -> Iterator[Problem]:
         yield Problem(REFUSED, Message(template, value=share.value), share.node.span)
     limit = config.at("checkpointing", "checkpoint_must_save_by")
     if limit.node is not None and isinstance(limit.value, str) and not _DURATION.fullmatch(limit.value):
-        template = "checkpoint_must_save_by is {value:.40}; it must be a time as DD:HH:MM:SS"
+        template = "checkpoint_must_save_by is {value:.40}; it must be a time in the form DD:HH:MM:SS"
         yield Problem(REFUSED, Message(template, value=limit.value), limit.node.span)
 
 

@@ -268,7 +268,7 @@ class Number(ValueKind):
 
     @property
     def words(self) -> str:
-        name = "a whole number" if self.whole else "a decimal number" if self.pointed else "a number"
+        name = "a whole number" if self.whole else "a float" if self.pointed else "a number"
         ends = _bounds_in_words(self.minimum, self.above, self.maximum, self.below)
         return choices_in_words((*map(str, self.also), name + ends))
 

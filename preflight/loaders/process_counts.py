@@ -168,8 +168,8 @@ def crowded(tasks: Count | None, nodes: Count, at: Span) -> tuple[Problem, ...]:
         return ()
     message = Message.plural(
         nodes.value,
-        "srun starts torchrun {tasks} times, but it must run once on each of {nodes} node",
-        "srun starts torchrun {tasks} times, but it must run once on each of {nodes} nodes",
+        "srun starts torchrun {tasks} times, but torchrun must run only once on {nodes} node",
+        "srun starts torchrun {tasks} times, but torchrun must run only once on each of {nodes} nodes",
         tasks=tasks.value,
         nodes=nodes.value,
     )

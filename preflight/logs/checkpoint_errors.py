@@ -22,7 +22,7 @@ OF_CHECKPOINTS: tuple[Signature, ...] = (
     Signature(
         "other-weight-names", C.ENVIRONMENT,
         r"KeyError: '?\"?(?:\w{1,40}\.){0,3}decoder\.layers\.(?:\w{1,40}\.){1,12}(?:weight|bias)\b",
-        "a table of weights does not have Megatron's name for a weight",
+        "a weight table does not contain Megatron's name for a weight",
         "install compatible versions of Megatron and the code that converts or patches it; a checkpoint converted "
         "for another version is another possible cause",
     ),
@@ -83,8 +83,8 @@ OF_CHECKPOINTS: tuple[Signature, ...] = (
         r"|Invalid access pattern|ShardedObjects? (?:is|are) missing"
         r"|is in the state_dict but|[Dd]ifferent dict keys encountered in `apply_factory_merges`",
         "the checkpoint and the program have different keys",
-        "a checkpoint of another model or release, or a state that is saved in one format and loaded in another: "
-        "`preflight check --site` compares the keys with those of the model",
+        "the checkpoint may be of another model or release, or its state may be saved in one format and "
+            "loaded in another: `preflight check --site` compares its keys with those of the model",
     ),
     Signature(
         "checkpoint-read", C.CHECKPOINT,
@@ -112,7 +112,10 @@ OF_CHECKPOINTS: tuple[Signature, ...] = (
         "checkpoint-not-found", C.CHECKPOINT,
         r"Checkpoint not found for|could not find the checkpoint file",
         "a file of the checkpoint is missing",
-        "look at the folder from every node; some programs only warn about it, and start from random weights",
+        (
+            "look at the folder from every node; some programs only warn about the missing file and start from "
+            "random weights"
+        ),
         weak=True,
     ),
     Signature(

@@ -47,7 +47,10 @@ OF_ENGINES: tuple[Signature, ...] = (
         r"|Error parsing line .{0,40}tiktoken"
         r"|[Pp]rocessor was not found|Can't load (?:image|feature) (?:processor|extractor)",
         "the tokenizer is missing, incomplete, or incompatible with the library that reads it",
-        "use the whole folder of the tokenizer, and versions of transformers and tokenizers that are not older than it",
+        (
+            "use the whole tokenizer folder, and versions of transformers and tokenizers that are not older than "
+            "the tokenizer"
+        ),
     ),
     Signature(
         "chat-template", C.DATA,

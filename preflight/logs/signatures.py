@@ -46,7 +46,7 @@ SIGNATURES: tuple[Signature, ...] = (
     Signature(
         "copy-of-optimizer-state", C.MEMORY,
         r"^state_dict = deepcopy\(state_dict\)$",
-        "it died where optimizer states are copied while a checkpoint is loaded, which needs twice their memory",
+        "the run died where optimizer states are copied while a checkpoint is loaded, which needs twice their memory",
         "load on as many devices as the run was saved on, or with a distributed checkpoint",
         weak=True,
     ),
@@ -80,7 +80,7 @@ SIGNATURES: tuple[Signature, ...] = (
         "disk-full", C.ENVIRONMENT,
         r"No space left on device|Disk quota exceeded|\[Errno (?:28|122)\]",
         "a disk is full, or a quota is used up",
-        "check the free space where checkpoints, caches or logs are written; inodes count, too",
+        "free up space where checkpoints, caches or logs are written; inodes also count",
     ),
     Signature(
         "file-not-written", C.ENVIRONMENT,

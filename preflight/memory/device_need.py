@@ -47,7 +47,7 @@ NCCL_GROUP = 0.55e9
 HCCL_BUFFER = 200 * 2**20
 HCCL_POINT_TO_POINT = 2 * 20 * 2**20
 GIB = 2**30
-MARGIN = "margin of error of the estimate"
+MARGIN = "margin for estimation error"
 
 
 def groups(s: Shape) -> int:

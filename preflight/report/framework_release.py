@@ -36,7 +36,7 @@ def fit(releases: tuple[str, ...]) -> str:
     if not releases:
         return ""
     if len(releases) == 1:
-        return Message("only {release} of the releases that preflight knows fits", release=releases[0])
+        return Message("of the releases that preflight knows, only {release} fits", release=releases[0])
     if len(releases) <= FEW:
         return Message("of the releases that preflight knows, {releases:and} fit", releases=releases)
     template = "{number} known releases from {oldest} to {newest} fit"
@@ -45,8 +45,11 @@ def fit(releases: tuple[str, ...]) -> str:
 
 def _fit_within(releases: tuple[str, ...], file: str) -> str:
     """The same, if a file installs one of them."""
+    if len(releases) == 1:
+        template = "of the releases that preflight knows, only {release} fits {file}"
+        return Message(template, release=releases[0], file=file)
     if len(releases) <= FEW:
-        return Message("{releases:and} of the releases that preflight knows fit {file}", releases=releases, file=file)
+        return Message("of the releases that preflight knows, {releases:and} fit {file}", releases=releases, file=file)
     template = "{number} known releases from {oldest} to {newest} fit {file}"
     return Message(template, number=len(releases), oldest=releases[0], newest=releases[-1], file=file)
 
@@ -112,7 +115,7 @@ def unknown_release(job: Job) -> Message:
 def _not_described(job: Job, asked: Target) -> Message:
     """The release that an undescribed one is read as, and the described releases around it."""
     older, newer = described_around(asked)
-    template = "{target}, because {version} is not a known release; read between {older} and {newer}"
+    template = "{target}, because {version} is not a known release; it lies between {older} and {newer}"
     if not newer:
         template = "{target}, because {version} is not a known release; the newest known release is {older}"
     if not older:

@@ -158,7 +158,7 @@ WAYS = {
     Needed.DEVICE: f"{GIVE}--device",
     Needed.FILLED: "fill in the placeholders",
     Needed.MODEL_CONFIG: f"{GIVE}the model's config.json",
-    Needed.VOCABULARY: f"{GIVE}the size of the vocabulary",
+    Needed.VOCABULARY: f"{GIVE}the vocabulary size",
 }
 """The necessary action, as words."""
 NAMED = 2

@@ -44,7 +44,7 @@ class Unmodelled(Enum):
     LAYERS_OF_DIFFERENT_SIZES = "a network with layers of different sizes"
     STAGES_IN_TWO_DIRECTIONS = "stages in two directions"
     WEIGHT_SHARDS = "weights in more shards than tensor parallelism"
-    LAYOUT_SWITCHED_OFF = "a layout for many devices under use_parallel: False"
+    LAYOUT_SWITCHED_OFF = "a multi-device layout under use_parallel: False"
     SCRIPT_THAT_BASH_REFUSES = "a script that bash refuses"
     SAMPLES_OF_ANY_LENGTH = "samples of any length"
     SEVERAL_SAMPLES_IN_ONE = "several samples in one sequence"

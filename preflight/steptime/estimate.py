@@ -139,7 +139,7 @@ def completed(plan: Plan) -> tuple[Plan, tuple[str, ...]]:
     assumed: list[str] = []
     if known(plan.model.vocab) is None:
         plan = replace(plan, model=replace(plan.model, vocab=derived(USUAL_VOCABULARY, "assumed")))
-        assumed.append(f"a vocabulary of {USUAL_VOCABULARY}, because its size is unknown")
+        assumed.append(f"a vocabulary size of {USUAL_VOCABULARY}, because the actual size is unknown")
     sizes = known(plan.model.layers, plan.layout.pipeline)
     if known(plan.layout.stages) is None and sizes is not None and sizes[0] >= sizes[1] >= 1:
         layers, pipeline = sizes

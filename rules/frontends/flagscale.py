@@ -96,8 +96,8 @@ FLAGSCALE.add(
         "mesh-shared-embedding",
         all_of(SHARED, a.use_distributed_optimizer, ~MULTIPLE),
         message=(
-            "the first and the last mesh share the embedding, and neither of their data-parallel sizes, {mesh_data} "
-            "and {mesh_data_last}, is a multiple of the other"
+            "the first and the last mesh share the embedding, but neither of their data-parallel sizes, "
+            "{mesh_data} and {mesh_data_last}, is a multiple of the other"
         ),
         upstream=f"{TRAIN}:142",
         at=(a.hetero_process_meshes,),

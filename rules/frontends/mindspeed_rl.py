@@ -58,8 +58,8 @@ MINDSPEED_RL.add(
             a.context_parallel_algo != "megatron_cp_algo",
         ),
         message=(
-            "a context-parallel size of {context_parallel_size} is for ulysses_cp_algo and megatron_cp_algo only, not "
-            "{context_parallel_algo}"
+            "a context-parallel size of {context_parallel_size} works only with ulysses_cp_algo and "
+            "megatron_cp_algo, not {context_parallel_algo}"
         ),
         upstream=f"{VALIDATE}:55",
         versions=">=2.2",

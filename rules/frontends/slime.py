@@ -79,7 +79,7 @@ SLIME.add(
     refuse(
         "rate-of-pretraining",
         all_of(PLAIN_ROLLOUT, a.lr >= HIGH, a.optimizer == "adam"),
-        message="--lr {lr} is typical of pre-training, but published runs on rollouts use about 1e-6",
+        message="--lr {lr} is typical of pre-training, but published reinforcement-learning runs use about 1e-6",
         why="the policy leaves the model that it started from within a few steps; the exponent may be wrong",
         upstream="scripts/run-qwen3-30B-A3B.sh",
         severity=Severity.WARNING,

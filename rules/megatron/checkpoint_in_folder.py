@@ -111,8 +111,8 @@ def loaded_checkpoint_broken(job: Job) -> Iterator[Finding]:
 
 
 RANDOM = (
-    "the tensor- or pipeline-parallel size differs from that of the checkpoint, so its random number state is not "
-    "loaded"
+    "the tensor- or pipeline-parallel size differs from that of the checkpoint, so the random number state "
+    "in the checkpoint is not loaded"
 )
 SAMPLES = (
     "the checkpoint was saved with a global batch of {before:,}, but the run has {now:,}, so training continues "

@@ -108,8 +108,9 @@ BY_RANK = (
     "looks for the files of other ranks and ends"
 )
 MISMATCH = (
-    "the run has tensor {tensor} x pipeline {pipeline}, but the checkpoint has tensor {saved_tensor} x pipeline "
-    "{saved_pipeline}, so its optimizer state, {sharding}, cannot be loaded"
+    "the run has tensor {tensor} x pipeline {pipeline}, but the checkpoint has tensor {saved_tensor} x "
+    "pipeline {saved_pipeline}, so the optimizer state in the checkpoint, saved as {sharding}, cannot be "
+    "loaded"
 )
 
 

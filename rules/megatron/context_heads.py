@@ -41,8 +41,8 @@ MEGATRON.add(
             a.num_query_groups % (TENSOR * CONTEXT) != 0,
         ),
         message=(
-            "--cp-comm-type a2a distributes heads, but {num_query_groups} query groups are not divisible by tensor "
-            "{tensor_model_parallel_size} x context {context_parallel_size}"
+            "--cp-comm-type a2a distributes heads, but the number of query groups, {num_query_groups}, is "
+            "not divisible by tensor {tensor_model_parallel_size} x context {context_parallel_size}"
         ),
         upstream=PLACE,
         unless_framework="mindspeed",

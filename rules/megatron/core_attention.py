@@ -27,7 +27,8 @@ MEGATRON.add(
         a.num_query_groups,
         when=all_of(GROUPS, ~a.tp_2d, ~a.unaligned_linear),
         message=(
-            "{num_query_groups} query groups are not divisible by the tensor-parallel size {tensor_model_parallel_size}"
+            "the number of query groups, {num_query_groups}, is not divisible by the tensor-parallel size "
+            "{tensor_model_parallel_size}"
         ),
         why="key and value heads are split, never copied, in this version; the model configuration is refused",
         at=(a.num_query_groups, TENSOR),

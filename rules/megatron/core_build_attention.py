@@ -93,7 +93,7 @@ MEGATRON.add(
         when=a.sequence_parallel,
         message=(
             "{each} tokens per context-parallel rank are not divisible by the tensor-parallel size "
-            "{tensor_model_parallel_size}, as --sequence-parallel needs"
+            "{tensor_model_parallel_size}, which --sequence-parallel requires"
         ),
         why="nothing checks it earlier: the first step fails when activations are scattered",
         shows={"each": PER_RANK},

@@ -64,8 +64,8 @@ OFFLOAD.add(
             ),
         ),
         message=(
-            "offloading under a graph of the whole iteration needs a value of at least 0 for "
-            "--fine-grained-offloading-max-inflight-offloads"
+            "offloading in a CUDA graph of the whole iteration needs "
+            "--fine-grained-offloading-max-inflight-offloads to be at least 0"
         ),
         why="the number of transfers in flight must be fixed before the capture; the model configuration is refused",
         at=(a.fine_grained_offloading_max_inflight_offloads, IMPL),

@@ -67,7 +67,7 @@ MEGATRON.add(
     refuse(
         "sinkhorn-with-auxiliary-loss",
         all_of(a.num_experts.is_set, a.moe_router_load_balancing_type == "sinkhorn", a.moe_aux_loss_coeff != 0),
-        message="the sinkhorn load balancing has no auxiliary loss, but --moe-aux-loss-coeff is {moe_aux_loss_coeff}",
+        message="sinkhorn load balancing has no auxiliary loss, but --moe-aux-loss-coeff is {moe_aux_loss_coeff}",
         why="the first forward pass refuses it",
         at=(a.moe_aux_loss_coeff, a.moe_router_load_balancing_type),
         fixes=(put(a.moe_router_load_balancing_type, "aux_loss"), put(a.moe_aux_loss_coeff, 0.0)),

@@ -123,9 +123,7 @@ MEGATRON.add(
     refuse(
         "hybrid-context-odd-ranks",
         all_of(a.hybrid_context_parallel, WORLD % 2 != 0),
-        message=(
-            "hybrid context parallelism needs an even number of data- and context-parallel ranks, but there are {ranks}"
-        ),
+        message=("hybrid context parallelism needs an even number of data- and context-parallel ranks, not {ranks}"),
         shows={"ranks": WORLD},
         at=(a.hybrid_context_parallel, a.context_parallel_size),
         layout=True,

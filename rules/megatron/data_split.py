@@ -131,7 +131,7 @@ def data_weights(job: Job) -> Iterator[Finding | Unverified]:
             continue
         listed = value.raw if isinstance(value.raw, list) else []
         if job.arguments.open or not value.known or not all(isinstance(entry, str) for entry in listed):
-            yield Unverified(value.because or "unknown paths")
+            yield Unverified(value.because or "the paths are unknown")
             continue
         count = sum(numbers := [bool(_NUMBER.fullmatch(entry)) for entry in listed])
         if len(listed) > 1 and count and numbers != [True, False] * (len(listed) // 2):
@@ -173,7 +173,7 @@ def data_path_repeated(job: Job) -> Iterator[Finding | Unverified]:
         if value is None:
             continue
         if not value.known:
-            yield Unverified(value.because or "unknown paths")
+            yield Unverified(value.because or "the paths are unknown")
             continue
         listed = value.raw if isinstance(value.raw, list) else []
         if not all(isinstance(entry, str) for entry in listed) or len(listed) % 2:
@@ -230,7 +230,7 @@ def data_path_one_word(job: Job) -> Iterator[Finding | Unverified]:
         if value is None:
             continue
         if not value.known:
-            yield Unverified(value.because or "unknown paths")
+            yield Unverified(value.because or "the paths are unknown")
             continue
         listed = value.raw if isinstance(value.raw, list) else []
         if len(listed) == 1 and isinstance(listed[0], str) and _ONE_WORD.fullmatch(listed[0]):

@@ -74,8 +74,8 @@ MEGATRON.add(
         "delta-net-norm-drifts",
         all_of(DELTA_NET, TENSOR > 1, ~a.sequence_parallel),
         message=(
-            "gated delta net with a tensor-parallel size of {tensor_model_parallel_size} and without "
-            "--sequence-parallel lets the output norm drift apart between ranks"
+            "with a tensor-parallel size of {tensor_model_parallel_size} and without --sequence-parallel, "
+            "the output norm of the gated delta net drifts apart between ranks"
         ),
         why=(
             "a reported defect of this release: the gradient is not summed over tensor parallel ranks "

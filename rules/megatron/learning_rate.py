@@ -49,8 +49,8 @@ MEGATRON.add(
         "wsd-without-decay-length",
         all_of(TRAINS, a.lr_decay_style == "WSD", a.lr_wsd_decay_steps.is_none),
         message=(
-            "the decay style WSD needs --lr-wsd-decay-iters, or --lr-wsd-decay-samples if training is counted in "
-            "samples"
+            "the WSD decay style needs --lr-wsd-decay-iters, or --lr-wsd-decay-samples if training is "
+            "counted in samples"
         ),
         at=(a.lr_decay_style,),
     ),

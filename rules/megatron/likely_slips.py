@@ -218,7 +218,8 @@ MEGATRON.add(
         "wsd-decay-over-run",
         all_of(TRAINS, a.lr_decay_style == "WSD", a.lr_wsd_decay_iters.given, a.lr_wsd_decay_iters >= a.train_iters),
         message=(
-            "the last {lr_wsd_decay_iters} iterations decay, but the run has {train_iters}, so there is no stable phase"
+            "the learning rate decays over the last {lr_wsd_decay_iters} iterations, but the run has only "
+            "{train_iters}, so there is no stable phase"
         ),
         severity=Severity.WARNING,
         at=(a.lr_wsd_decay_iters, a.train_iters),

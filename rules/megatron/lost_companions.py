@@ -43,8 +43,8 @@ MEGATRON.add(
             any_of(a.train_iters >= TRIAL, a.save.given),
         ),
         message=(
-            "training ends after {train_iters} iterations, within the warm-up of {lr_warmup_iters}, so --lr is never "
-            "reached"
+            "training ends after {train_iters} iterations, within the warm-up of {lr_warmup_iters} "
+            "iterations, so --lr is never reached"
         ),
         severity=Severity.WARNING,
         at=(a.train_iters, a.lr_warmup_iters),
@@ -179,7 +179,7 @@ MEGATRON.add(
     refuse(
         "spec-without-function",
         all_of(a.spec.length == 1, ~a.spec.has("local")),
-        message="--spec {spec} has only one word; it takes a module and the name of a function in that module",
+        message="--spec has only one word, but it takes a module and the name of a function in that module",
         why="both words are unpacked when the model is built; the run fails at launch",
     ),
 )

@@ -44,7 +44,7 @@ MEGATRON.add(
     refuse(
         "eval-interval-zero",
         all_of(TRAINS, a.eval_interval == 0, a.train_samples.is_none, ~a.full_validation),
-        message="--eval-interval must be at least 1, not 0, because the number of evaluations is divided by it",
+        message="--eval-interval must be at least 1, not 0, because the number of training iterations is divided by it",
         why="the run stops when the data sets are built; to evaluate rarely, give a large number",
         at=(a.eval_interval,),
     ),
@@ -74,7 +74,9 @@ MEGATRON.add(
     refuse(
         "save-interval-zero",
         all_of(TRAINS, a.save.given, a.save_interval.given, a.save_interval == 0),
-        message="--save-interval must be at least 1, not 0, because the end of the run divides by it",
+        message=(
+            "--save-interval must be at least 1, not 0, because the step number is divided by it at the end of the run"
+        ),
         why="nothing is saved during the run, and the run stops before it saves its final weights",
         at=(a.save_interval,),
         upstream="megatron/training/training.py",

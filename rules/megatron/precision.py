@@ -142,7 +142,7 @@ MEGATRON.add(
         "expert-parallel-in-fp16",
         a.expert_model_parallel_size > 1,
         a.fp16,
-        message="an expert-parallel size of {expert_model_parallel_size} cannot train in fp16",
+        message="an expert-parallel size of {expert_model_parallel_size} does not work with fp16 training",
         at=(a.fp16, a.expert_model_parallel_size),
     ),
     refuse(

@@ -43,8 +43,8 @@ MEGATRON.add(
         "recompute-selective-with-method",
         all_of(a.recompute_granularity == "selective", a.recompute_method.is_set),
         message=(
-            "selective recomputation has no method, because --recompute-method {recompute_method} is for "
-            "--recompute-granularity full"
+            "--recompute-method {recompute_method} is for --recompute-granularity full, but selective "
+            "recomputation has no method"
         ),
         at=(a.recompute_method, a.recompute_granularity, a.recompute_activations),
         fixes=(drop(a.recompute_method, also=(a.recompute_num_layers,)),),

@@ -110,8 +110,8 @@ MEGATRON.add(
         "offloaded-optimizer-not-loaded",
         all_of(RL, a.skip_train, a.no_load_optim, a.rl_offload_optimizer_during_inference),
         message=(
-            "--skip-train with --no-load-optim creates no optimizer, so --rl-offload-optimizer-during-inference has "
-            "no effect"
+            "--skip-train with --no-load-optim creates no optimizer, so "
+            "--rl-offload-optimizer-during-inference has nothing to offload"
         ),
         at=(a.rl_offload_optimizer_during_inference, a.no_load_optim),
         fixes=(drop(a.rl_offload_optimizer_during_inference, safety=Safety.SAFE),),

@@ -231,7 +231,8 @@ def _columns(job: Job) -> list[object] | None:
 
 _TOO_FEW = "dataset_strategy has {entries} entries for the {columns} columns of train_dataset.input_columns"
 _OTHER_RANK = (
-    "dataset_strategy splits the column {column} in {numbers} dimensions, but the column has 2: samples and tokens"
+    "dataset_strategy has a {numbers}-dimensional split for the column {column}, but the column has 2 dimensions: "
+    "samples and tokens"
 )
 _EMPTY = "dataset_strategy is an empty list; it must give the split of the first input"
 _OTHER_SIZE = "dataset_strategy splits the batch {ways} ways, but data_parallel is {data}"

@@ -82,7 +82,7 @@ def _window(job: Job) -> Iterator[Finding]:
     ):
         yield _finding(job, typed, "it must be a list of two numbers", 2714)
     elif min(typed.raw[:2]) < -1:
-        yield _finding(job, typed, "each side must be at least -1, which means unlimited", 2715)
+        yield _finding(job, typed, "each side must be at least -1, where -1 means unlimited", 2715)
 
 
 def _frequency(job: Job, net: str, typed: Value | None) -> Iterator[Finding]:

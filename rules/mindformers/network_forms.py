@@ -69,7 +69,7 @@ MINDFORMERS.add(
     refuse(
         "hash-without-experts",
         all_of(_hashed, a["mcore.num_moe_experts"].is_none),
-        message="{mcore.moe_n_hash_layers} hash layers need experts, but the model has none",
+        message="moe_n_hash_layers is {mcore.moe_n_hash_layers}, but hash layers need experts, and the model has none",
         why="hash routing needs experts to send tokens to",
         at=(a["mcore.moe_n_hash_layers"],),
     ),

@@ -128,8 +128,8 @@ PYNATIVE.add(
             ),
         ),
         message=(
-            "hybrid with context_parallel {parallelism.context_parallel} needs a ulysses_degree_in_cp above 1 and "
-            "below context_parallel that divides it, not {degree}"
+            "hybrid with context_parallel {parallelism.context_parallel} needs a ulysses_degree_in_cp that "
+            "is above 1, below context_parallel and a divisor of it, not {degree}"
         ),
         why="the run starts and crashes in its first step",
         at=(a["parallelism.ulysses_degree_in_cp"], a["parallelism.context_parallel_method"]),

@@ -91,7 +91,7 @@ def _form(raw: object, pipeline: int, chunks: int) -> tuple[str, int] | None:
         return None
     if len(raw) != pipeline:
         return Message(
-            "pipeline_parallel_layers_per_stage lists {count} stages, but pipeline_parallel is {pipeline}",
+            "pipeline_parallel_layers_per_stage has length {count}, but pipeline_parallel is {pipeline}",
             count=len(raw),
             pipeline=pipeline,
         ), 158
@@ -165,7 +165,8 @@ def _coverage(job: Job, value: Value, ranges: list[tuple[int, int]], layers: int
         expected = high + 1
     if expected < layers:
         message = Message(
-            "{layers} in no stage, so the model is silently trained without", layers=_layers(expected, layers - 1)
+            "{layers} in no stage, so the model is silently trained with fewer layers",
+            layers=_layers(expected, layers - 1),
         )
         yield _finding(job, value, message, f"{_PIPELINE}:194", Severity.WARNING)
 

@@ -118,7 +118,7 @@ PYNATIVE.add(
     refuse(
         "hash-without-experts",
         all_of(a["net.moe_n_hash_layers"] > 0, experts.is_none),
-        message="{net.moe_n_hash_layers} hash layers need experts, but the model has none",
+        message="moe_n_hash_layers is {net.moe_n_hash_layers}, but hash layers need experts, and the model has none",
         why="hash routing needs experts to send tokens to; " + WHY,
         at=(experts, a["net.moe_n_hash_layers"]),
     ),

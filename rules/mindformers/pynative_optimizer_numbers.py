@@ -74,7 +74,7 @@ def _betas(job: Job) -> Iterator[Finding]:
         return
     if len(value.raw) != 2:
         yield Finding(
-            Message("betas has {count} numbers, but AdamW takes two", count=len(value.raw)),
+            Message("betas must have two entries, not {count}", count=len(value.raw)),
             job.place(value),
             key=value.key,
             fix=_left_out(value),

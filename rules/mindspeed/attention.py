@@ -54,7 +54,7 @@ MINDSPEED.add(
         any_of(*FUSED) & ~ALL_FUSED,
         at=FUSED,
         unless_framework=CORE_ONLY,
-        message="the fused kernels of sparse attention work only all together, and with --use-dsa-absorb",
+        message="the fused sparse-attention kernels work only if all three of them and --use-dsa-absorb are on",
         why="each kernel reads the output of the others; the run fails at launch",
         fixes=(drop(also=FUSED, title="remove the fused kernels"),),
     ),

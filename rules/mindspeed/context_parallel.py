@@ -30,8 +30,8 @@ def _heads(where: Expression) -> Expression:
 
 NO_DEGREE = "{context_parallel_algo} needs --ulysses-degree-in-cp"
 BAD_DEGREE = (
-    "the context-parallel size {context_parallel_size} must be a multiple, at least twice, of --ulysses-degree-in-cp "
-    "{ulysses_degree_in_cp}"
+    "the context-parallel size {context_parallel_size} must be a multiple of --ulysses-degree-in-cp "
+    "{ulysses_degree_in_cp} and at least twice as large"
 )
 BAD_HEADS = (
     "{num_attention_heads} heads are not divisible by ulysses degree {ulysses_degree_in_cp} x tensor parallel "

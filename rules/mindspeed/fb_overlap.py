@@ -117,12 +117,12 @@ MINDSPEED.add(
         "fb-overlap-micro-batches",
         ON & a.virtual_pipeline_model_parallel_size.is_set & (a.global_batch_size // PER_STAGE <= 1),
         at=(a.global_batch_size, a.micro_batch_size, PP),
-        shows={"product": PER_STAGE},
+        shows={"least": PER_STAGE * 2},
         fixes=(put(a.global_batch_size, PER_STAGE * 2), LEAVE),
         layout=True,
         message=(
-            "--moe-fb-overlap with virtual stages needs a global batch of {product}, twice the micro-batch x pipeline "
-            "x data-parallel sizes, not {global_batch_size}"
+            "--moe-fb-overlap with virtual stages needs a global batch of at least {least}, twice the "
+            "micro-batch x pipeline x data-parallel sizes, not {global_batch_size}"
         ),
         why="two micro-batches must be in flight on each stage; the run fails at launch",
     ),

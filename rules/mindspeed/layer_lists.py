@@ -50,8 +50,8 @@ SPLIT = "mindspeed_llm/core/layerwise_disaggregated_training/initialize.py:105"
 
 _LENGTH = "--num-layer-list has {count} numbers for {pipeline} pipeline stages"
 _DISAGGREGATED = (
-    "--num-layer-list has {count} numbers, but --layerwise-disaggregated-training needs {wanted}, one more than the "
-    "number of pipeline stages"
+    "the length of --num-layer-list is {count}, but --layerwise-disaggregated-training needs {wanted}, one "
+    "more than the number of pipeline stages"
 )
 _COUNTED = (
     "--num-layer-list does not work with counting embedding or loss as layers: {pipeline} + {counted} are not divisible "
@@ -278,8 +278,8 @@ def fault(stages: Nested | None, layers: int, pipeline: int, virtual: int) -> tu
 
 OVERLAP_FILE = "mindspeed/features_manager/moe/fb_overlap.py"
 EARLY = (
-    "--noop-layers names {early}, but --moe-fb-overlap needs empty layers to be in the last virtual stage, from "
-    "{first} on"
+    "--noop-layers names {early}, but --moe-fb-overlap needs empty layers to be in the last virtual stage, "
+    "from layer {first} on"
 )
 
 

@@ -70,8 +70,8 @@ MINDSPEED_LLM.add(
         at=(FACTOR,),
         shows={"groups": GROUPS},
         message=(
-            "--topk-group overwrites --routed-scaling-factor {deprecated_routed_scaling_factor} with its own value, "
-            "{groups}; use --moe-router-topk-scaling-factor"
+            "MindSpeed-LLM replaces --routed-scaling-factor {deprecated_routed_scaling_factor} with the "
+            "value of --topk-group, {groups}; use --moe-router-topk-scaling-factor"
         ),
         why=(
             "before 26.0, the factor is filled from the wrong argument: gates are scaled by the number of groups, "
@@ -84,7 +84,7 @@ MINDSPEED_LLM.add(
         a.ckpt_format.given & (a.ckpt_format != "torch") & ~a.use_torch_fsdp2,  # Megatron requires it there
         severity=Severity.WARNING,
         at=(a.ckpt_format,),
-        message="--ckpt-format {ckpt_format} is replaced by torch",
+        message="MindSpeed-LLM replaces --ckpt-format {ckpt_format} with torch",
         why="before 26.1, MindSpeed-LLM always saves in the old format",
         fixes=(put(a.ckpt_format, "torch", safety=Safety.SAFE),),
     ),
@@ -93,7 +93,7 @@ MINDSPEED_LLM.add(
         a.transformer_impl.given & (a.transformer_impl != "local"),
         severity=Severity.WARNING,
         at=(a.transformer_impl,),
-        message="--transformer-impl {transformer_impl} is replaced by local",
+        message="MindSpeed-LLM replaces --transformer-impl {transformer_impl} with local",
         why="before 26.0, MindSpeed-LLM only has one implementation",
         fixes=(put(a.transformer_impl, "local", safety=Safety.SAFE),),
     ),

@@ -70,8 +70,8 @@ MINDSPEED.add(
         why="each rank holds two chunks with at least one layer each; the run fails at launch",
         at=(a.num_layers, PP),
         message=(
-            "{num_layers} layers are fewer than 2 x {pipeline_model_parallel_size} pipeline stages, which dualpipev "
-            "needs"
+            "dualpipev needs at least 2 x {pipeline_model_parallel_size} layers, two per pipeline stage, but "
+            "the model has {num_layers}"
         ),
         layout=True,
     ),

@@ -29,6 +29,7 @@ MINDSPEED.add(
     refuse(
         "recompute-in-bubble-layers",
         BUBBLE & (LAYERS != 0) & LAYERS.is_set & ~a.enable_recompute_layers_per_pp_rank & VPP.is_set & (LAYERS != VPP),
+        shows={"recompute_num_layers": LAYERS},
         at=(a.recompute_num_layers, BUBBLE),
         message=(
             "--recompute-in-bubble sets the number of recomputed layers to {num_layers_per_virtual_pipeline_stage}, "
@@ -39,6 +40,7 @@ MINDSPEED.add(
     refuse(
         "recompute-in-bubble-layers-per-rank",
         BUBBLE & (LAYERS != 0) & LAYERS.is_set & a.enable_recompute_layers_per_pp_rank & (a.num_layers // PP != LAYERS),
+        shows={"recompute_num_layers": LAYERS},
         at=(a.recompute_num_layers, BUBBLE),
         message=(
             "--recompute-in-bubble chooses the number of recomputed layers itself, but --recompute-num-layers "

@@ -72,7 +72,7 @@ def tp_2d_sizes(job: Job) -> Iterator[Finding | Unverified]:
             tensor=tensor,
         )
         if x > 0 and y > 0
-        else Message("2-D tensor-parallel sizes {x} x {y} must be at least 2", x=x, y=y),
+        else Message("--tp-x {x} and --tp-y {y} must each be at least 2", x=x, y=y),
         span=job.place(arguments.given("tp_x"), arguments.given("tp_y"), arguments.given("tp_2d")),
         related=tuple(
             place

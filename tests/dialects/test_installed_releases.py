@@ -83,7 +83,7 @@ def told(folder: Path, files: dict[str, str], script: str = GPT) -> str:
 def test_the_summary_names_the_releases_of_a_range_and_its_file(tmp_path: Path) -> None:
     shown = told(tmp_path, {"pyproject.toml": '[project]\ndependencies = ["megatron-core>=0.12,<0.15"]\n'})
     assert shown == (
-        "megatron, release unknown: 0.12.1 and 0.13.0 and 0.14.0 of the releases that preflight knows fit "
+        "megatron, release unknown: of the releases that preflight knows, 0.12.1 and 0.13.0 and 0.14.0 fit "
         "pyproject.toml; "
         "read as 0.14.0"
     )

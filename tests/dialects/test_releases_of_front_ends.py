@@ -48,7 +48,7 @@ PACKAGES = ".venv/lib/python3.12/site-packages"
             "the options --eval_interval and --save_interval belong to a release older",
         ),
         ("--load_safetensors true", "ms-swift before 4.0.4"),
-        ("--decision_subsample_options 2", "only 4.6.0 of the releases that preflight knows fits; read as 4.5.2"),
+        ("--decision_subsample_options 2", "of the releases that preflight knows, only 4.6.0 fits; read as 4.5.2"),
         ("--of_no_release 1", "ms-swift, release unknown: no known release has --of_no_release"),
     ],
 )

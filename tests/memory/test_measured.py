@@ -34,7 +34,7 @@ def test_a_measured_run_shifts_every_estimate(tmp_path):
     report = checker.check_source(Source.read(tmp_path / "run.sh"))
     stage = report.jobs[0].memory.worst
     shown = next(term for term in stage.terms if term.name == "measured on this cluster")
-    margin = next(term for term in stage.terms if term.name == "margin of error of the estimate")
+    margin = next(term for term in stage.terms if term.name == "margin for estimation error")
     assert shown.low == shown.high > 0
     assert stage.required - margin.high == pytest.approx(20 * GIB)
 

@@ -45,7 +45,7 @@ def suppose(words: Words, writer: Puts) -> Supposed | None:
     lost, typed, world = words.lost, dict(words.parsed.written), words.cluster.count
     reasons = [*([f"no additional options are assumed: {lost}"] if lost else []), *words.reasons]
     if (given := typed.get("use_checkpoint_args")) is not None and given.raw is not False:
-        reasons.append("the checkpoint of --use-checkpoint-args has the sizes that are given in the script")
+        reasons.append("the checkpoint of --use-checkpoint-args has the same sizes as the options of the run")
     for name, value in words.parsed.written.items():
         if value.setting is not None and value.setting.maybe and not value.known:
             typed[name] = value._replace(raw=value.setting.value, origin=Origin.ASSUMED)

@@ -79,7 +79,7 @@ REAL = Number(booleans=True)
 ABOVE_0 = Number(above=0, booleans=True)
 POINTED_ABOVE_0 = Number(above=0.0, pointed=True)
 BELOW_1 = Number(0, below=1, booleans=True)
-POINTED_BELOW_1 = Number(0.0, below=1.0, pointed=True).worded("a decimal number of at least 0.0 and below 1.0")
+POINTED_BELOW_1 = Number(0.0, below=1.0, pointed=True).worded("a float of at least 0.0 and below 1.0")
 SINK = Number(above=0, booleans=True, also=(-1,)).worded(POSITIVE_OR_ALL.words)
 YARN_BASE = (~REAL | Number(above=0, below=1) | Number(above=1)).worded("a number above 0, and not 1")
 GIVEN = (~NULL).worded(REAL.words)
@@ -151,8 +151,8 @@ ARGUMENT_KINDS: Mapping[str, ValueKind] = {
     "float above 0": POINTED_ABOVE_0,
     "float from 0": Number(0.0, pointed=True),
     "float within 0 and 1": _WITHIN,
-    "two floats within 0 and 1": ListOf(_WITHIN, 2).worded("two decimal numbers between 0.0 and 1.0"),
-    "three floats from 0": ListOf(Number(0.0, pointed=True), 3).worded("three decimal numbers from 0.0"),
+    "two floats within 0 and 1": ListOf(_WITHIN, 2).worded("two floats between 0.0 and 1.0"),
+    "three floats from 0": ListOf(Number(0.0, pointed=True), 3).worded("three floats from 0.0"),
     "float of the steps": Number(0.0, maximum=1.0, pointed=True).or_null(),
     "number": REAL.or_null(),
     "number from 0": _FROM_0,

@@ -360,8 +360,8 @@ def swallowed(source: Source) -> tuple[Problem, Source] | None:
     if end is None:
         return None
     template = (
-        "this does not end the here-document of line {line}, because of the spaces next to {word}, so what follows, "
-        "including the launch, is part of the here-document"
+        "the spaces next to {word} keep this line from ending the here-document of line {line}, so what "
+        "follows, including the launch, is part of the here-document"
     )
     message = Message(template, line=source.position(start).line, word=word)
     at = end.start() + len(end[0]) - len(end[0].lstrip())

@@ -242,8 +242,8 @@ def _removed(found: Found, commands: Commands) -> Iterator[Problem]:
                 yield Problem("removed-before-load", message, span, (load.span,))
             elif before and (folder := _started_in(path, removed, found)):
                 template = (
-                    "{removed}, which contains {path} if started in {folder}, is removed, so the run starts from "
-                    "scratch"
+                    "{removed}, which contains {path} if the script starts in {folder}, is removed before "
+                    "--load reads it, so the run starts from scratch"
                 )
                 message = Message(template, removed=removed, path=path, folder=folder)
                 yield Problem("removed-before-load", message, span, (load.span,))
