@@ -45,7 +45,11 @@ _OTHER_SHELL = lazy_pattern(r"#![^\n]{0,80}(?:zsh|ksh)")
 """Shells that count in fractions."""
 _CHANGED = lazy_pattern(r"\$\{\w*[^\w}][^}]*\}")
 """An expansion that changes the value: ${TOKENS%B}."""
-_NO_INTEGER = lazy_pattern(r"[1-9]\d{0,30}(?:\.\d{1,30})?[A-Za-z]\w{0,30}|\d{1,30}\.\d{1,30}")
+_NO_INTEGER = lazy_pattern(
+    r"[1-9]\d{0,30}(?:\.\d{1,30})?[A-Za-z]\w{0,30}|\d{1,30}\.\d{1,30}|[1-9]\d{0,30}_[\d_]{1,40}|0[0-7]{0,20}[89]\d{0,20}"
+)
+_LITERAL_FRACTION = lazy_pattern(r"(?<![\w.$#])(?:\d{1,30}\.\d{1,30}|[1-9]\d{0,20}e-?\d{1,4}|[1-9]\d{0,20}_[\d_]{1,40})(?![\w.])")
+"""A number in an expression that bash cannot read as an integer."""
 _APART = ("function_definition", "test_command", "expansion", "heredoc_body", "arithmetic_expansion", "for_statement")
 
 
@@ -108,13 +112,18 @@ def _bad_substitutions(tree: Tree) -> Iterator[Problem]:
 
 
 def _uncounted(tree: Tree, commands: Commands) -> Iterator[Problem]:
-    """Variables in arithmetic that bash cannot read as integers: 100B, 1e9, 0.5."""
+    """Variables and numbers in arithmetic that bash cannot read as integers: 100B, 1e9, 0.5, 1_000, 08."""
     text = tree.source.text
     if _OTHER_SHELL.match(text):
         return
     for match in _SUM.finditer(text):
         node = tree.root.descendant_for_byte_range(match.start(), match.start() + 2)
         if node is None or any(one.type in _LITERAL for one in (node, *ancestors(node))):
+            continue
+        if (number := _LITERAL_FRACTION.search(match[1])) is not None and '"' not in match[1]:
+            span = Span(tree.source, match.start(1) + number.start(), match.start(1) + number.end())
+            message = Message("bash computes only with integers and refuses {value}", value=number[0])
+            yield Problem("arithmetic-refused", message, span)
             continue
         for name in dict.fromkeys(_OPERAND.findall(_CHANGED.sub("0", match[1]))):
             variable = commands.state.variables.get(name)
