@@ -95,7 +95,7 @@ MEGATRON.add(
     ),
     refuse(
         "fine-tuning-rate-too-high",
-        all_of(TRAINS, a.optimizer == "adam", a.finetune, a.load.given, a.lr >= 0.01, a.lr < 0.05),
+        all_of(TRAINS, a.optimizer == "adam", a.finetune, a.load.given, a.lr >= 0.005, a.lr < 0.05),
         message="--lr {lr} makes Adam move every weight by about this much per step, so with --finetune the loaded "
         "weights are lost in a few steps; a digit of the exponent may be missing",
         why="published fine-tuning uses 1e-6 to 1e-4, and adapters up to 1e-3",
@@ -294,7 +294,7 @@ MEGATRON.add(
     ),
     refuse(
         "init-too-wide",
-        all_of(TRAINS, a.init_method_std >= 0.1),
+        all_of(TRAINS, ~a.finetune, a.init_method_std >= 0.1),
         message="--init-method-std {init_method_std} makes the initial weights much larger than usual (0.006 to 0.03)",
         why="the first losses are huge and the gradients overflow; a digit or a decimal point may be missing",
         severity=Severity.WARNING,

@@ -1,0 +1,58 @@
+"""Sizes that build a network and train it, but that no published network has."""
+
+from preflight.lint.constraint import ConstraintSet, refuse
+from preflight.rules.megatron.option_names import a, all_of, any_of
+from preflight.source.finding import Severity
+
+MEGATRON = ConstraintSet("megatron", why="no check covers this value, and the run is not the one that was intended")
+TRAINS = all_of(~a.skip_train, a.entry_trains)
+TRIAL = 1_000
+"""Runs with fewer iterations are trials: their options are often copied from the long run."""
+FEW = 8
+"""Published runs of some length have larger batches."""
+
+MEGATRON.add(
+    refuse(
+        "narrow-mlp",
+        all_of(
+            TRAINS,
+            any_of(a.num_experts.is_none, a.num_experts <= 1),
+            a.ffn_hidden_size.given,
+            a.ffn_hidden_size < a.hidden_size,
+        ),
+        message="--ffn-hidden-size {ffn_hidden_size} is less than --hidden-size {hidden_size}; a digit may be missing",
+        why="dense networks are published with 2.5 to 8 times the hidden size; such an MLP loses most of the network",
+        severity=Severity.WARNING,
+        at=(a.ffn_hidden_size, a.hidden_size),
+        upstream="https://arxiv.org/abs/2002.05202",
+    ),
+    refuse(
+        "every-expert-chosen",
+        all_of(TRAINS, a.num_experts > 2, a.moe_router_topk == a.num_experts, a.train_iters >= TRIAL),
+        message="--moe-router-topk {moe_router_topk} sends every token to all {num_experts} experts, so nothing is "
+        "routed",
+        why="the run computes a dense network at the cost of all experts; the number of experts may be meant elsewhere",
+        severity=Severity.WARNING,
+        at=(a.moe_router_topk, a.num_experts),
+        upstream="megatron/core/transformer/moe/router.py",
+    ),
+    refuse(
+        "batch-of-few-samples",
+        all_of(
+            TRAINS,
+            ~a.finetune,
+            ~a.global_batch_size.given,
+            ~a.rampup_batch_size.given,
+            ~a.step_batch_size_schedule.given,
+            a.train_iters >= TRIAL,
+            a.global_batch_size < FEW,
+        ),
+        message="without --global-batch-size, a step trains on only {global_batch_size} samples: one micro-batch per "
+        "data-parallel rank",
+        why="the gradients of so few samples are noise at a usual learning rate; a line may be missing",
+        severity=Severity.WARNING,
+        at=(a.train_iters,),
+        upstream="megatron/training/arguments.py",
+        after=("megatron/global-batch-left-out",),
+    ),
+)
