@@ -115,6 +115,16 @@ LEAST = 4
 """The number of sizes that must agree before the one that differs is reported."""
 
 
+LATENT = {
+    "q_lora_rank": ("q_lora", "a query rank of {size}"),
+    "kv_lora_rank": ("kv_lora", "a key-value rank of {size}"),
+    "qk_nope_dim": ("nope", "heads with {size} dimensions without positions"),
+    "qk_rope_dim": ("rope", "heads with {size} dimensions with positions"),
+    "v_dim": ("v", "values of width {size}"),
+}
+"""Sizes of latent attention, by their names in a plan, with the name in the table and the words for one."""
+
+
 SAME_SLIP = (
     *("megatron/hidden-over-heads", "megatron/heads-over-query-groups", "megatron/query-groups-ignored"),
     "mindspeed/fused-swiglu-without-swiglu",
@@ -136,7 +146,7 @@ def differs_from_published(job: Job) -> Iterator[Finding | Unverified]:
     If all of these and the number of layers agree, the rule also compares the head width, the weights of the output
     layer (shared with the embedding, or separate), the norm of queries and keys, the MLP gate, and biases. It does not
     compare them if the run also states a different rotary base, because the run is then a different network that only
-    uses the tokenizer. If these properties agree as well, the rule checks whether the rotary base is less than the
+    uses the tokenizer. If these properties agree as well, the rule compares the sizes of latent attention, and checks whether the rotary base is less than the
     published one, and whether the same part of each head has rotary positions.
 
     The number of layers is only compared if it is at least three quarters of the published one, because tests and
@@ -300,6 +310,7 @@ def _traits(job: Job, model: Published) -> Iterator[Finding | Unverified]:
         yield Unverified(next(value.because for value in own.values() if not value.known))
         return
     if not odd:
+        yield from _latent(job, model)
         yield from _norm(job, model)
         yield from _rotary_base(job, model)
         yield from _rotary_part(job, model)
@@ -316,6 +327,26 @@ def _traits(job: Job, model: Published) -> Iterator[Finding | Unverified]:
         ),
         span=job.place(value, job.plan.model.hidden),
     )
+
+
+def _latent(job: Job, model: Published) -> Iterator[Finding]:
+    """A size of latent attention that differs; if several do, it is another network."""
+    if job.plan.model.latent.raw is not True or "kv_lora" not in model.traits:
+        return
+    own = {name: getattr(job.plan.model, name) for name in LATENT}
+    odd = [n for n, v in own.items() if v.known and (v.raw or None) != (model.traits.get(LATENT[n][0]) or None)]
+    if len(odd) != 1:
+        return
+    name, (trait, words) = odd[0], LATENT[odd[0]]
+    wanted = model.traits.get(trait)
+    published = Message(words, size=wanted) if wanted else Message("no low rank of queries")
+    message = Message(
+        "{model} has {published}, but this run has {own}",
+        model=model.name,
+        published=published,
+        own=own[name].raw or "none",
+    )
+    yield Finding(message, span=job.place(own[name], job.plan.model.hidden))
 
 
 def _has_own_base(job: Job, model: Published) -> bool:

@@ -84,7 +84,7 @@ MEGATRON.add(
     ),
     refuse(
         "learning-rate-too-high-for-size",
-        all_of(TRAINS, a.optimizer == "adam", a.hidden_size >= WIDE, a.lr >= 0.005, a.lr < 0.05, ~a.finetune),
+        all_of(TRAINS, a.optimizer == "adam", a.hidden_size >= WIDE, a.lr >= 0.005, a.lr < 0.05, ~a.finetune, ~a.use_mup.given),
         message="--lr {lr} is ten times the rate of published runs with Adam and a hidden size of {hidden_size}; a "
         "digit of the exponent may be missing",
         why="wide networks are published with 1e-4 to 6e-4: with ten times as much, the loss diverges after the "
@@ -402,25 +402,6 @@ MEGATRON.add(
         severity=Severity.WARNING,
         at=(a.moe_aux_loss_coeff, a.moe_z_loss_coeff),
         upstream="https://arxiv.org/abs/2101.03961",
-    ),
-    refuse(
-        "experts-without-balancing",
-        all_of(
-            TRAINS,
-            ~a.finetune,
-            a.num_experts > 1,
-            a.moe_router_load_balancing_type.given,
-            a.moe_router_load_balancing_type == "none",
-            ~a.moe_aux_loss_coeff.given,
-            ~a.moe_router_enable_expert_bias,
-            a.train_iters >= TRIAL,
-        ),
-        message="--moe-router-load-balancing-type none without --moe-router-enable-expert-bias: nothing balances the "
-        "{num_experts} experts",
-        why="tokens concentrate on a few experts, which only shows in the curves of a run that has been going for days",
-        severity=Severity.WARNING,
-        at=(a.moe_router_load_balancing_type,),
-        upstream="megatron/core/transformer/moe/router.py",
     ),
     refuse(
         "prediction-loss-outweighs",

@@ -1,4 +1,4 @@
-"""Checks for restarts that lose the optimizer state, very short warm-ups, and a dropout that is left on."""
+"""Checks for restarts without optimizer state, short warm-ups, and a dropout that is left on."""
 
 from preflight.lint.constraint import Constraint, ConstraintSet, refuse
 from preflight.lint.expressions import Handle
@@ -66,6 +66,23 @@ MEGATRON.add(
         severity=Severity.WARNING,
         at=(a.lr_warmup_samples, a.global_batch_size),
         upstream=SCHEDULER,
+    ),
+    refuse(
+        "optimizer-not-saved",
+        all_of(
+            TRAINS,
+            ~a.finetune,
+            a.no_save_optim.given,
+            ~a.no_load_optim.given,
+            a.load.given,
+            a.load == a.save,
+            a.train_iters >= TRIAL,
+        ),
+        message="--load and --save are both {load} with --no-save-optim, so a restart finds no optimizer state and ends",
+        why="loading fails with `Unable to load optimizer from checkpoint` unless --no-load-optim is given as well",
+        severity=Severity.WARNING,
+        at=(a.no_save_optim, a.load),
+        upstream="megatron/training/checkpointing.py",
     ),
     left_on("attention-dropout-left-on", off=a.hidden_dropout, on=a.attention_dropout),
     left_on("dropout-left-on", off=a.attention_dropout, on=a.hidden_dropout),

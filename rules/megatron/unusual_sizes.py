@@ -1,4 +1,4 @@
-"""Sizes that build a network and train it, but that no published network has."""
+"""Sizes and settings with which a run trains, but that no published run has."""
 
 from preflight.lint.constraint import ConstraintSet, refuse
 from preflight.rules.megatron.option_names import a, all_of, any_of
@@ -8,6 +8,7 @@ MEGATRON = ConstraintSet("megatron", why="no check covers this value, and the ru
 TRAINS = all_of(~a.skip_train, a.entry_trains)
 TRIAL = 1_000
 """Runs with fewer iterations are trials: their options are often copied from the long run."""
+LEAST_BETA = 0.5
 FEW = 8
 """Published runs of some length have larger batches."""
 
@@ -35,6 +36,42 @@ MEGATRON.add(
         severity=Severity.WARNING,
         at=(a.moe_router_topk, a.num_experts),
         upstream="megatron/core/transformer/moe/router.py",
+    ),
+    refuse(
+        "experts-without-balancing",
+        all_of(
+            TRAINS,
+            ~a.finetune,
+            a.num_experts > 1,
+            a.moe_router_load_balancing_type.given,
+            a.moe_router_load_balancing_type == "none",
+            ~a.moe_aux_loss_coeff.given,
+            ~a.moe_router_enable_expert_bias,
+            a.train_iters >= TRIAL,
+        ),
+        message="--moe-router-load-balancing-type none without --moe-router-enable-expert-bias: nothing balances the "
+        "{num_experts} experts",
+        why="tokens concentrate on a few experts, which only shows in the curves of a run that has been going for days",
+        severity=Severity.WARNING,
+        at=(a.moe_router_load_balancing_type,),
+        upstream="megatron/core/transformer/moe/router.py",
+    ),
+    refuse(
+        "beta-near-zero",
+        all_of(
+            TRAINS,
+            a.optimizer == "adam",
+            any_of(
+                all_of(a.adam_beta1 > 0, a.adam_beta1 < LEAST_BETA),
+                all_of(a.adam_beta1 <= a.adam_beta2, a.adam_beta2 > 0, a.adam_beta2 < LEAST_BETA),
+            ),
+        ),
+        message="Adam's betas are {adam_beta1} and {adam_beta2}, but no published run has one below 0.8; a digit may be "
+        "wrong",
+        why="Adam then averages over one or two steps, so the noise of a single batch moves the weights",
+        severity=Severity.WARNING,
+        at=(a.adam_beta1, a.adam_beta2),
+        upstream="https://arxiv.org/abs/1412.6980v9#section-2",
     ),
     refuse(
         "batch-of-few-samples",

@@ -6,6 +6,7 @@ from preflight.rules.mindformers.names import a, legacy, training
 from preflight.source.finding import Severity
 
 MINDFORMERS = ConstraintSet("mindformers", why="no check covers this value, and the run is not the one intended")
+EPSILON = a["model.model_config.rms_norm_eps"]
 
 MINDFORMERS.add(
     refuse(
@@ -28,5 +29,15 @@ MINDFORMERS.add(
         at=(a["moe_config.capacity_factor"],),
         upstream="mindformers/modules/transformer/moe.py",
         after=("mindformers/capacity-factor",),
+    ),
+    refuse(
+        "norm-epsilon-too-large",
+        all_of(training, EPSILON >= 0.01),
+        message="rms_norm_eps is {model.model_config.rms_norm_eps}, but usual values are 1e-5 and 1e-6; a digit of the "
+        "exponent may be missing",
+        why="epsilon is added to the mean square: a large value shrinks every activation",
+        severity=Severity.WARNING,
+        at=(EPSILON,),
+        upstream="https://arxiv.org/abs/1910.07467",
     ),
 )

@@ -50,6 +50,8 @@ _NO_INTEGER = lazy_pattern(
 )
 _LITERAL_FRACTION = lazy_pattern(r"(?<![\w.$#])(?:\d{1,30}\.\d{1,30}|[1-9]\d{0,20}e-?\d{1,4}|[1-9]\d{0,20}_[\d_]{1,40})(?![\w.])")
 """A number in an expression that bash cannot read as an integer."""
+_MAYBE = frozenset(["function_definition", "if_statement", "case_statement", "list", "heredoc_body", "comment"])
+"""Parts of a script that may not be executed, or in which bash does not compute."""
 _APART = ("function_definition", "test_command", "expansion", "heredoc_body", "arithmetic_expansion", "for_statement")
 
 
@@ -121,6 +123,8 @@ def _uncounted(tree: Tree, commands: Commands) -> Iterator[Problem]:
         if node is None or any(one.type in _LITERAL for one in (node, *ancestors(node))):
             continue
         if (number := _LITERAL_FRACTION.search(match[1])) is not None and '"' not in match[1]:
+            if any(one.type in _MAYBE for one in ancestors(node)):
+                continue
             span = Span(tree.source, match.start(1) + number.start(), match.start(1) + number.end())
             message = Message("bash computes only with integers and refuses {value}", value=number[0])
             yield Problem("arithmetic-refused", message, span)
