@@ -84,7 +84,15 @@ MEGATRON.add(
     ),
     refuse(
         "learning-rate-too-high-for-size",
-        all_of(TRAINS, a.optimizer == "adam", a.hidden_size >= WIDE, a.lr >= 0.005, a.lr < 0.05, ~a.finetune, ~a.use_mup.given),
+        all_of(
+            TRAINS,
+            a.optimizer == "adam",
+            a.hidden_size >= WIDE,
+            a.lr >= 0.005,
+            a.lr < 0.05,
+            ~a.finetune,
+            ~a.use_mup.given,
+        ),
         message="--lr {lr} is ten times the rate of published runs with Adam and a hidden size of {hidden_size}; a "
         "digit of the exponent may be missing",
         why="wide networks are published with 1e-4 to 6e-4: with ten times as much, the loss diverges after the "

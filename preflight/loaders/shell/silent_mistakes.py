@@ -48,7 +48,9 @@ _CHANGED = lazy_pattern(r"\$\{\w*[^\w}][^}]*\}")
 _NO_INTEGER = lazy_pattern(
     r"[1-9]\d{0,30}(?:\.\d{1,30})?[A-Za-z]\w{0,30}|\d{1,30}\.\d{1,30}|[1-9]\d{0,30}_[\d_]{1,40}|0[0-7]{0,20}[89]\d{0,20}"
 )
-_LITERAL_FRACTION = lazy_pattern(r"(?<![\w.$#])(?:\d{1,30}\.\d{1,30}|[1-9]\d{0,20}e-?\d{1,4}|[1-9]\d{0,20}_[\d_]{1,40})(?![\w.])")
+_LITERAL_FRACTION = lazy_pattern(
+    r"(?<![\w.$#])(?:\d{1,30}\.\d{1,30}|[1-9]\d{0,20}e-?\d{1,4}|[1-9]\d{0,20}_[\d_]{1,40})(?![\w.])"
+)
 """A number in an expression that bash cannot read as an integer."""
 _MAYBE = frozenset(["function_definition", "if_statement", "case_statement", "list", "heredoc_body", "comment"])
 """Parts of a script that may not be executed, or in which bash does not compute."""
