@@ -116,13 +116,15 @@ LEAST = 4
 
 
 LATENT = {
-    "q_lora_rank": ("q_lora", "a query rank of {size}"),
-    "kv_lora_rank": ("kv_lora", "a key-value rank of {size}"),
-    "qk_nope_dim": ("nope", "heads with {size} dimensions without positions"),
-    "qk_rope_dim": ("rope", "heads with {size} dimensions with positions"),
-    "v_dim": ("v", "values of width {size}"),
+    "q_lora_rank": "a query rank of {size}",
+    "kv_lora_rank": "a key-value rank of {size}",
+    "qk_nope_dim": "heads with {size} dimensions without positions",
+    "qk_rope_dim": "heads with {size} dimensions with positions",
+    "v_dim": "values of width {size}",
 }
-"""Sizes of latent attention, by their names in a plan, with the name in the table and the words for one."""
+"""Sizes of latent attention, by their names in a plan."""
+TRAIT = {"q_lora_rank": "q_lora", "kv_lora_rank": "kv_lora", "qk_nope_dim": "nope", "qk_rope_dim": "rope", "v_dim": "v"}
+"""The names of these sizes in the table of models."""
 
 
 SAME_SLIP = (
@@ -334,12 +336,11 @@ def _latent(job: Job, model: Published) -> Iterator[Finding]:
     if job.plan.model.latent.raw is not True or "kv_lora" not in model.traits:
         return
     own = {name: getattr(job.plan.model, name) for name in LATENT}
-    odd = [n for n, v in own.items() if v.known and (v.raw or None) != (model.traits.get(LATENT[n][0]) or None)]
+    odd = [n for n, v in own.items() if v.known and (v.raw or None) != (model.traits.get(TRAIT[n]) or None)]
     if len(odd) != 1:
         return
-    name, (trait, words) = odd[0], LATENT[odd[0]]
-    wanted = model.traits.get(trait)
-    published = Message(words, size=wanted) if wanted else Message("no low rank of queries")
+    name, wanted = odd[0], model.traits.get(TRAIT[odd[0]])
+    published = Message(LATENT[name], size=wanted) if wanted else Message("no low rank of queries")
     message = Message(
         "{model} has {published}, but this run has {own}",
         model=model.name,
