@@ -54,7 +54,7 @@ MINDSPEED_LLM.add(
         shows={"scale": a.lora_alpha // a.lora_r},
         why="the first updates of the adapters already change every layer by a multiple of its output",
         severity=Severity.WARNING,
-        upstream="https://github.com/huggingface/peft/blob/v0.7.1/src/peft/tuners/lora/layer.py#scaling",
+        upstream="https://arxiv.org/abs/2106.09685#section-4.1",
     ),
     refuse(
         "lora-without-base",
