@@ -17,21 +17,17 @@ LONG = 10_000
 RECIPE = any_of(a.train_iters >= TRIAL, a.train_samples >= a.global_batch_size * TRIAL)
 
 
-def left_on(id: str, *, off: Handle, on: Handle) -> Constraint:
+def left_on(id: str, message: str, *, off: Handle, on: Handle) -> Constraint:
     """One dropout is turned off, and the other one has its default, which is not 0."""
     return refuse(
         id,
         all_of(TRAINS, off.given, off == 0, ~on.given, on > 0, RECIPE),
-        message=f"--{_dashed(off)} is 0, but --{_dashed(on)} is not given and defaults to {{{on.name}}}",
+        message=message,
         why="published runs that turn one off turn both off; a line may be missing",
         severity=Severity.WARNING,
         at=(off,),
         upstream="megatron/training/arguments.py",
     )
-
-
-def _dashed(option: Handle) -> str:
-    return option.name.replace("_", "-")
 
 
 MEGATRON.add(
@@ -84,6 +80,16 @@ MEGATRON.add(
         at=(a.no_save_optim, a.load),
         upstream="megatron/training/checkpointing.py",
     ),
-    left_on("attention-dropout-left-on", off=a.hidden_dropout, on=a.attention_dropout),
-    left_on("dropout-left-on", off=a.attention_dropout, on=a.hidden_dropout),
+    left_on(
+        "attention-dropout-left-on",
+        "--hidden-dropout is 0, but --attention-dropout is not given and defaults to {attention_dropout}",
+        off=a.hidden_dropout,
+        on=a.attention_dropout,
+    ),
+    left_on(
+        "dropout-left-on",
+        "--attention-dropout is 0, but --hidden-dropout is not given and defaults to {hidden_dropout}",
+        off=a.attention_dropout,
+        on=a.hidden_dropout,
+    ),
 )

@@ -44,7 +44,7 @@ GENERATIONS = ("llama", "deepseek")
 OTHERS = ("distill", "seed", "bailing", "ling", "minicpm", "phi", "grok", "plm", "kimi", "longcat", "minimax")
 """Names of models that have the template of another family, or are of a family without a template of its own."""
 LONGEST = 300
-_FAMILY = lazy_pattern(rf"({'|'.join(FAMILIES)})(?:lm)?[-_ v]{{0,2}}(?:r1|coder|v)?[-_]?(\d)?")
+_FAMILY = lazy_pattern("(" + "|".join(FAMILIES) + r")(?:lm)?[-_ v]{0,2}(?:r1|coder|v)?[-_]?(\d)?")
 
 
 @rule(
@@ -87,4 +87,4 @@ def _families(texts: list[str] | tuple[str, ...]) -> dict[str, set[str]]:
 
 
 def _label(family: str, generations: set[str]) -> str:
-    return f"{family} {'/'.join(sorted(generations))}" if family in GENERATIONS and generations else family
+    return " ".join((family, *sorted(generations))) if family in GENERATIONS else family
