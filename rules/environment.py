@@ -165,6 +165,46 @@ def loopback_between_nodes(job: Job) -> Iterator[Finding]:
         yield Finding(message, given[name].span)
 
 
+NO_INFINIBAND, INFINIBAND = "NCCL_IB_DISABLE", "NCCL_IB_"
+
+
+@rule(id="infiniband-off", severity=Severity.WARNING, frameworks=("megatron",), reads=(OF_ENVIRONMENT,))
+def infiniband_off(job: Job) -> Iterator[Finding]:
+    """InfiniBand is switched off in a run that also sets it up.
+
+    ## What it does
+    Finds `NCCL_IB_DISABLE=1` in launches on more than one node that set other `NCCL_IB_` variables, such as
+    `NCCL_IB_HCA` or `NCCL_IB_GID_INDEX`.
+
+    ## Why is this bad?
+    NCCL then uses sockets between the nodes, which are many times slower, and reads none of the other variables. The
+    switch is usually left over from a test.
+
+    ## Example
+        export NCCL_IB_DISABLE=1
+        export NCCL_IB_HCA=mlx5
+        torchrun --nnodes 4 --nproc-per-node 8 pretrain_gpt.py
+
+    Use instead:
+
+        export NCCL_IB_HCA=mlx5
+        torchrun --nnodes 4 --nproc-per-node 8 pretrain_gpt.py
+
+    ## References
+    NCCL user guide, Environment Variables, NCCL_IB_DISABLE: "communications using IP sockets"
+    """
+    launch = job.documents[0].launch
+    given = launch.environment if launch is not None else {}
+    off = given.get(NO_INFINIBAND)
+    others = [name for name in given if name.startswith(INFINIBAND) and name != NO_INFINIBAND and given[name].text]
+    if launch is None or off is None or off.text != "1" or off.maybe or not others:
+        return
+    nodes = launch.nodes.value if launch.nodes is not None and not launch.nodes.assumed else None
+    if isinstance(nodes, int) and nodes > 1:
+        template = "NCCL_IB_DISABLE=1 makes {nodes} nodes communicate over sockets, and {other} has no effect"
+        yield Finding(Message(template, nodes=nodes, other=others[0]), off.span)
+
+
 BLOCKING = ("CUDA_LAUNCH_BLOCKING", "HIP_LAUNCH_BLOCKING", "ASCEND_LAUNCH_BLOCKING")
 LONG = 1_000
 """Runs with fewer iterations are trials, in which a fault may be traced."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from preflight import Finding, Job, Message, Severity, Unverified, rule
+from preflight import Finding, Job, Message, Severity, Unverified, Value, rule
 from preflight.loaders.document import Document
 from preflight.run.published_models import Published, names_another, of_file, published
 from preflight.source.finding import Kind
@@ -109,8 +109,22 @@ TRAITS = {
 """The words for a trait that a model has, and for one that it does not have."""
 MOST_TRAITS = 2
 """If more traits differ, it is a different network of the same sizes."""
+PADDED = 1.1
+"""The most layers, with empty ones that fill pipeline stages, as a multiple of the published number."""
 LEAST = 4
 """The number of sizes that must agree before the one that differs is reported."""
+
+
+LATENT = {
+    "q_lora_rank": "a query rank of {size}",
+    "kv_lora_rank": "a key-value rank of {size}",
+    "qk_nope_dim": "heads with {size} dimensions without positions",
+    "qk_rope_dim": "heads with {size} dimensions with positions",
+    "v_dim": "values of width {size}",
+}
+"""Sizes of latent attention, by their names in a plan."""
+TRAIT = {"q_lora_rank": "q_lora", "kv_lora_rank": "kv_lora", "qk_nope_dim": "nope", "qk_rope_dim": "rope", "v_dim": "v"}
+"""The names of these sizes in the table of models."""
 
 
 SAME_SLIP = (
@@ -134,8 +148,8 @@ def differs_from_published(job: Job) -> Iterator[Finding | Unverified]:
     If all of these and the number of layers agree, the rule also compares the head width, the weights of the output
     layer (shared with the embedding, or separate), the norm of queries and keys, the MLP gate, and biases. It does not
     compare them if the run also states a different rotary base, because the run is then a different network that only
-    uses the tokenizer. If these properties agree as well, the rule checks whether the rotary base is less than the
-    published one.
+    uses the tokenizer. If these properties agree as well, the rule compares the sizes of latent attention, and checks whether the rotary base is less than the
+    published one, and whether the same part of each head has rotary positions.
 
     The number of layers is only compared if it is at least three quarters of the published one, because tests and
     trials shorten models. A mixture-of-experts network is not compared with a dense model, because it may only use its
@@ -166,24 +180,19 @@ def differs_from_published(job: Job) -> Iterator[Finding | Unverified]:
     document = job.documents[0]
     if _is_from_config(document):
         return
-    model = published(names)
-    if model is None:
-        model = of_file(document.source.name.rpartition("/")[2]) or of_file(_log(document))
-        if model is None or names_another(names, model):
-            return
-    own = {name: getattr(job.plan.model, name) for name in COMPARED if name in model.sizes}
-    if "experts" in own and "dense" not in model.traits and model.sizes["ffn"] != model.sizes.get("expert_ffn"):
-        own.pop("ffn", None)  # every layer has experts, which have a separate width
-    if _has_own_groups(document):
-        own.pop("query_groups", None)
+    models = list(_candidates(names, document))
+    if not models:
+        return
+    model = next((one for one in models if len(_odd(_compared(job, one), one)) <= 1), models[0])
+    own = _compared(job, model)
     known = {name: value for name, value in own.items() if value.known and isinstance(value.raw, int)}
-    odd = [name for name, value in known.items() if value.raw != model.sizes[name]]
+    odd = _odd(own, model)
     lost = next((value for value in own.values() if not value.known), None)
     if lost is not None and not odd:
         yield Unverified(lost.because)
     if len(known) < max(LEAST, len(own)) or _is_of_experts(job) != ("experts" in model.sizes):
         return
-    if not odd and job.plan.model.layers.raw == model.sizes["layers"]:
+    if not odd and _all_layers(job.plan.model.layers.raw, model.sizes["layers"]):
         yield from _traits(job, model)
     elif not odd:
         yield from _layers(job, model)
@@ -199,6 +208,32 @@ def differs_from_published(job: Job) -> Iterator[Finding | Unverified]:
         ),
         span=job.place(value),
     )
+
+
+def _candidates(names: Iterable[str], document: Document) -> Iterator[Published]:
+    """The model that a path names, and the one that the script or its log names: a run may use the tokenizer of another
+    model."""
+    named = published(names)
+    if named is not None:
+        yield named
+    filed = of_file(document.source.name.rpartition("/")[2]) or of_file(_log(document))
+    if filed is not None and filed != named and not names_another(names, filed):
+        yield filed
+
+
+def _compared(job: Job, model: Published) -> dict[str, Value]:
+    """The sizes of the run that the model has as well."""
+    own = {name: getattr(job.plan.model, name) for name in COMPARED if name in model.sizes}
+    if "experts" in own and "dense" not in model.traits and model.sizes["ffn"] != model.sizes.get("expert_ffn"):
+        own.pop("ffn", None)  # every layer has experts, which have a separate width
+    if _has_own_groups(job.documents[0]):
+        own.pop("query_groups", None)
+    return own
+
+
+def _odd(own: dict[str, Value], model: Published) -> list[str]:
+    """The names of the sizes that are known and differ from those of the model."""
+    return [n for n, v in own.items() if v.known and isinstance(v.raw, int) and v.raw != model.sizes[n]]
 
 
 _FROM_CONFIG = lazy_pattern(r"--(?:[a-z]{1,20}-){0,3}(?:bridge|from-hf|hf-model)(?:-[a-z]{1,20}){0,4}")
@@ -255,6 +290,11 @@ def _layers(job: Job, model: Published) -> Iterator[Finding]:
     )
 
 
+def _all_layers(own: object, published: int) -> bool:
+    """Whether no layer is missing; a few empty ones may fill the last pipeline stage."""
+    return isinstance(own, int) and published <= own <= published * PADDED
+
+
 def _traits(job: Job, model: Published) -> Iterator[Finding | Unverified]:
     """A trait that differs although the sizes match those of the published model."""
     wanted: dict[str, object] = {trait: bool(model.traits.get(trait)) for trait in ("tied", "bias")}
@@ -272,8 +312,10 @@ def _traits(job: Job, model: Published) -> Iterator[Finding | Unverified]:
         yield Unverified(next(value.because for value in own.values() if not value.known))
         return
     if not odd:
+        yield from _latent(job, model)
         yield from _norm(job, model)
         yield from _rotary_base(job, model)
+        yield from _rotary_part(job, model)
     if not 0 < len(odd) <= MOST_TRAITS or _has_own_base(job, model):
         return
     name, value = odd[0], own[odd[0]]
@@ -287,6 +329,25 @@ def _traits(job: Job, model: Published) -> Iterator[Finding | Unverified]:
         ),
         span=job.place(value, job.plan.model.hidden),
     )
+
+
+def _latent(job: Job, model: Published) -> Iterator[Finding]:
+    """A size of latent attention that differs; if several do, it is another network."""
+    if job.plan.model.latent.raw is not True or "kv_lora" not in model.traits:
+        return
+    own = {name: getattr(job.plan.model, name) for name in LATENT}
+    odd = [n for n, v in own.items() if v.known and (v.raw or None) != (model.traits.get(TRAIT[n]) or None)]
+    if len(odd) != 1:
+        return
+    name, wanted = odd[0], model.traits.get(TRAIT[odd[0]])
+    published = Message(LATENT[name], size=wanted) if wanted else Message("no low rank of queries")
+    message = Message(
+        "{model} has {published}, but this run has {own}",
+        model=model.name,
+        published=published,
+        own=own[name].raw or "none",
+    )
+    yield Finding(message, span=job.place(own[name], job.plan.model.hidden))
 
 
 def _has_own_base(job: Job, model: Published) -> bool:
@@ -318,6 +379,22 @@ def _rotary_base(job: Job, model: Published) -> Iterator[Finding]:
             own=value.raw,
         ),
         span=job.place(value, job.plan.model.hidden),
+    )
+
+
+def _rotary_part(job: Job, model: Published) -> Iterator[Finding]:
+    """Another part of each head has rotary positions."""
+    value, wanted = job.plan.model.rotary_part, model.traits.get("rotary_part")
+    if wanted is None or not value.known or not isinstance(value.raw, (int, float)) or value.raw == wanted:
+        return
+    yield Finding(
+        Message(
+            "{model} has {published}, but this run has {own}",
+            model=model.name,
+            published=Message("rotary positions in {part} of each head", part=wanted),
+            own=value.raw,
+        ),
+        span=job.place(value, job.plan.model.rotary_base, job.plan.model.hidden),
     )
 
 

@@ -86,7 +86,7 @@ def test_names_of_cases_are_unique_in_a_file() -> None:
         assert len(names) == len(set(names)), path.name
 
 
-NUMBERS = {"": 78, "megatron": 761, "mindspeed": 456, "mindformers": 413, "frontends": 271}
+NUMBERS = {"": 79, "megatron": 768, "mindspeed": 459, "mindformers": 416, "frontends": 271}
 """Folder below rules/ → the number of its rules; whoever adds or drops one changes this on purpose."""
 
 

@@ -131,6 +131,7 @@ class Model:
     sequence: Value = _NOT_GIVEN  # tokens per sample
     positions: Value = _NOT_GIVEN  # rows of a learned position table; 0 if positions are not learned
     rotary_base: Value = _NOT_GIVEN  # base of rotary positions; None for other kinds of positions
+    rotary_part: Value = _NOT_GIVEN  # part of each head that has rotary positions; None for other kinds of positions
     tied: Value = _NOT_GIVEN  # input and output embedding share weights
     bias: Value = _NOT_GIVEN  # biases in attention output and MLP linears
     qkv_bias: Value = _NOT_GIVEN

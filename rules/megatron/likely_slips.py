@@ -22,6 +22,8 @@ NEVER = 1_000
 EARLY = 5
 """A run this many times as long as its decay has lost a digit in the decay; for published runs the ratio is less than
 2."""
+WIDE = 4_096
+"""The hidden size of networks with 7B parameters and more, if they are dense."""
 EPSILON = (a.layernorm_epsilon, a.norm_epsilon)
 """The names of the option in different releases."""
 MOST_MINUTES = 1_000
@@ -82,8 +84,27 @@ MEGATRON.add(
         upstream="https://arxiv.org/abs/1412.6980v9#section-6",
     ),
     refuse(
+        "learning-rate-too-high-for-size",
+        all_of(
+            TRAINS,
+            a.optimizer == "adam",
+            a.hidden_size >= WIDE,
+            a.lr >= 0.005,
+            a.lr < 0.05,
+            ~a.finetune,
+            ~a.use_mup.given,
+        ),
+        message="--lr {lr} is ten times the rate of published runs with Adam and a hidden size of {hidden_size}; a "
+        "digit of the exponent may be missing",
+        why="wide networks are published with 1e-4 to 6e-4: with ten times as much, the loss diverges after the "
+        "warm-up or earlier",
+        severity=Severity.WARNING,
+        at=(a.lr,),
+        upstream="https://arxiv.org/abs/2005.14165",
+    ),
+    refuse(
         "fine-tuning-rate-too-high",
-        all_of(TRAINS, a.optimizer == "adam", a.finetune, a.load.given, a.lr >= 0.01, a.lr < 0.05),
+        all_of(TRAINS, a.optimizer == "adam", a.finetune, a.load.given, a.lr >= 0.005, a.lr < 0.05),
         message="--lr {lr} makes Adam move every weight by about this much per step, so with --finetune the loaded "
         "weights are lost in a few steps; a digit of the exponent may be missing",
         why="published fine-tuning uses 1e-6 to 1e-4, and adapters up to 1e-3",
@@ -283,10 +304,8 @@ MEGATRON.add(
     ),
     refuse(
         "init-too-wide",
-        all_of(TRAINS, a.init_method_std >= 0.5),
-        message=(
-            "--init-method-std {init_method_std} makes the initial weights at least 25 times as large as usual (0.02)"
-        ),
+        all_of(TRAINS, ~a.finetune, a.init_method_std >= 0.1),
+        message="--init-method-std {init_method_std} makes the initial weights much larger than usual (0.006 to 0.03)",
         why="the first losses are huge and the gradients overflow; a digit or a decimal point may be missing",
         severity=Severity.WARNING,
         at=(a.init_method_std,),
@@ -351,22 +370,6 @@ MEGATRON.add(
         upstream="megatron/core/transformer/moe/router.py",
     ),
     refuse(
-        "dropout-left-on",
-        all_of(
-            TRAINS,
-            a.attention_dropout.given,
-            a.attention_dropout == 0,
-            ~a.hidden_dropout.given,
-            a.hidden_dropout > 0,
-            any_of(a.train_iters >= TRIAL, a.train_samples >= a.global_batch_size * TRIAL),
-        ),
-        message="--attention-dropout is 0, but --hidden-dropout is not given and defaults to {hidden_dropout}",
-        why="published runs that turn one off turn both off; a line may be missing",
-        severity=Severity.WARNING,
-        at=(a.attention_dropout,),
-        upstream=WEIGHTS,
-    ),
-    refuse(
         "fine-tuned-in-place",
         all_of(TRAINS, a.finetune, a.load.given, a.load == a.save, a.train_iters >= TRIAL),
         message="--load and --save are both {load} with --finetune, so every restart begins at iteration 0 with the "
@@ -380,7 +383,7 @@ MEGATRON.add(
         "trains-in-float32",
         all_of(
             TRAINS,
-            a.entry == "pretrain_gpt.py",
+            any_of(a.entry == "pretrain_gpt.py", a.entry == ""),
             ~a.bf16,
             ~a.fp16,
             any_of(a.train_iters >= LONG, a.train_samples >= a.global_batch_size * LONG),

@@ -1,6 +1,7 @@
-"""Checks for restarts that lose the optimizer state, very short warm-ups, and a dropout that is left on."""
+"""Checks for restarts without optimizer state, short warm-ups, and a dropout that is left on."""
 
-from preflight.lint.constraint import ConstraintSet, refuse
+from preflight.lint.constraint import Constraint, ConstraintSet, refuse
+from preflight.lint.expressions import Handle
 from preflight.rules.megatron.option_names import SCHEDULER, a, all_of, any_of
 from preflight.source.finding import Severity
 
@@ -12,6 +13,22 @@ FEW = 10
 """A warm-up of fewer steps is shorter than any in published pretraining."""
 LONG = 10_000
 """Runs with more iterations are not shortened trials."""
+
+RECIPE = any_of(a.train_iters >= TRIAL, a.train_samples >= a.global_batch_size * TRIAL)
+
+
+def left_on(id: str, message: str, *, off: Handle, on: Handle) -> Constraint:
+    """One dropout is turned off, and the other one has its default, which is not 0."""
+    return refuse(
+        id,
+        all_of(TRAINS, off.given, off == 0, ~on.given, on > 0, RECIPE),
+        message=message,
+        why="published runs that turn one off turn both off; a line may be missing",
+        severity=Severity.WARNING,
+        at=(off,),
+        upstream="megatron/training/arguments.py",
+    )
+
 
 MEGATRON.add(
     refuse(
@@ -35,7 +52,7 @@ MEGATRON.add(
         all_of(
             TRAINS,
             a.lr_warmup_samples > 0,
-            a.lr_warmup_samples >= TRIAL,
+            any_of(a.lr_warmup_samples >= TRIAL, a.lr_warmup_samples < a.global_batch_size),
             a.lr_warmup_samples < a.global_batch_size * FEW,
             a.train_samples >= a.global_batch_size * LONG,
         ),
@@ -49,19 +66,32 @@ MEGATRON.add(
         upstream=SCHEDULER,
     ),
     refuse(
-        "attention-dropout-left-on",
+        "optimizer-not-saved",
         all_of(
             TRAINS,
-            a.hidden_dropout.given,
-            a.hidden_dropout == 0,
-            ~a.attention_dropout.given,
-            a.attention_dropout > 0,
-            any_of(a.train_iters >= TRIAL, a.train_samples >= a.global_batch_size * TRIAL),
+            ~a.finetune,
+            a.no_save_optim.given,
+            ~a.no_load_optim.given,
+            a.load.given,
+            a.load == a.save,
+            a.train_iters >= TRIAL,
         ),
-        message="--hidden-dropout is 0, but --attention-dropout is not given and defaults to {attention_dropout}",
-        why="published runs that turn one off turn both off; a line may be missing",
+        message="--load and --save are both {load} with --no-save-optim, so a restart finds no optimizer state and ends",
+        why="loading fails with `Unable to load optimizer from checkpoint` unless --no-load-optim is given as well",
         severity=Severity.WARNING,
-        at=(a.hidden_dropout,),
-        upstream="megatron/training/arguments.py",
+        at=(a.no_save_optim, a.load),
+        upstream="megatron/training/checkpointing.py",
+    ),
+    left_on(
+        "attention-dropout-left-on",
+        "--hidden-dropout is 0, but --attention-dropout is not given and defaults to {attention_dropout}",
+        off=a.hidden_dropout,
+        on=a.attention_dropout,
+    ),
+    left_on(
+        "dropout-left-on",
+        "--attention-dropout is 0, but --hidden-dropout is not given and defaults to {hidden_dropout}",
+        off=a.attention_dropout,
+        on=a.hidden_dropout,
     ),
 )

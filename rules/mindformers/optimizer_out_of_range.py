@@ -2,13 +2,14 @@
 
 ## What it does
 For training runs with an optimizer of the Adam family, checks for `betas` (or `beta1` and `beta2`) where the first is
-greater than the second, a learning rate of at least 0.05 (0.01 if `run_mode` is `finetune`), a weight decay of at least
-10, and a `warmup_ratio` greater than 0.5.
+greater than the second, a learning rate of at least 0.05 (0.01 if `run_mode` is `finetune` or a checkpoint is loaded),
+a weight decay of at least 10, an `eps` of at least 0.1, and a `warmup_ratio` greater than 0.5.
 
 ## Why is this bad?
 The framework accepts these values. With swapped betas, Adam averages gradients over more steps than their squares,
 which violates its convergence bound. With such a high learning rate, training diverges. Weight decay is a factor, not a
-percentage. A run that warms up for most of its steps hardly trains at its full rate.
+percentage. With a large `eps`, weights move by far less than the learning rate. A run that warms up for most of its
+steps hardly trains at its full rate.
 
 ## Example
     optimizer: {type: AdamW, betas: [0.95, 0.9]}
@@ -34,6 +35,8 @@ HIGHEST_RATE = 0.05
 HIGHEST_TO_FINE_TUNE = 0.01
 """A hundred times the rate of the published configs that fine-tune; adapters take up to 0.001."""
 MOST_DECAY = 10
+HIGHEST_EPSILON = 0.1
+"""From here on, epsilon outweighs the average of the squared gradients."""
 MOST_WARMUP = 0.5
 """The longest warm-up in the published configs is a tenth of the run."""
 
@@ -46,7 +49,8 @@ def check(job: Job) -> Iterator[Finding]:
         return
     yield from _betas(job)
     tunes = (mode := a.given("run_mode")) is not None and mode.raw == "finetune"
-    highest = HIGHEST_TO_FINE_TUNE if tunes else HIGHEST_RATE
+    loads = bool((load := a.given("load_checkpoint")) is not None and load.raw)
+    highest = HIGHEST_TO_FINE_TUNE if tunes or loads else HIGHEST_RATE
     for name in ("optimizer.learning_rate", "lr_schedule.learning_rate"):
         if (rate := _number(job, name)) is not None and rate[1] >= highest:
             message = Message(
@@ -59,7 +63,10 @@ def check(job: Job) -> Iterator[Finding]:
     if (decay := _number(job, "optimizer.weight_decay")) is not None and decay[1] >= MOST_DECAY:
         message = Message("weight_decay is {decay}, but it is a factor, not a percentage", decay=decay[1])
         yield Finding(message, job.place(decay[0]), key=decay[0].key)
-    if (ratio := _number(job, "lr_schedule.warmup_ratio")) is not None and MOST_WARMUP < ratio[1] < 1:
+    if (eps := _number(job, "optimizer.eps")) is not None and eps[1] >= HIGHEST_EPSILON:
+        message = Message("eps is {eps}, but usual values are 1e-8 to 1e-15; a minus sign may be missing", eps=eps[1])
+        yield Finding(message, job.place(eps[0]), key=eps[0].key)
+    if (ratio := _number(job, "lr_schedule.warmup_ratio")) is not None and MOST_WARMUP < ratio[1] <= 1:
         message = Message("warmup_ratio is {ratio}, so the warm-up is most of the run", ratio=ratio[1])
         yield Finding(message, job.place(ratio[0]), key=ratio[0].key)
 

@@ -46,6 +46,17 @@ MINDSPEED_LLM.add(
         upstream="https://github.com/huggingface/peft/blob/v0.7.1/src/peft/tuners/lora/layer.py#scaling",
     ),
     refuse(
+        "lora-scaled-too-much",
+        LORA & (a.lora_r > 0) & (a.lora_alpha >= a.lora_r * 64),
+        at=(a.lora_alpha, a.lora_r),
+        message="--lora-alpha {lora_alpha} with --lora-r {lora_r} multiplies the output of the adapters by "
+        "{scale}; 1 to 2 is usual",
+        shows={"scale": a.lora_alpha // a.lora_r},
+        why="the first updates of the adapters already change every layer by a multiple of its output",
+        severity=Severity.WARNING,
+        upstream="https://arxiv.org/abs/2106.09685#section-4.1",
+    ),
+    refuse(
         "lora-without-base",
         LORA & ~a.skip_train & a.load.is_none & a.lora_load.is_none,
         at=(a.lora_target_modules,),

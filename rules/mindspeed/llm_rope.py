@@ -36,6 +36,15 @@ MINDSPEED_LLM.add(
         upstream="mindspeed_llm/core/models/common/embeddings/rotary_pos_embedding.py:22",
     ),
     refuse(
+        "rope-factor-without-type",
+        a.rope_scaling_type.is_none & a.rope_scaling_factor.given & (a.rope_scaling_factor > 1) & ~a.use_rope_scaling,
+        at=(a.rope_scaling_factor,),
+        message="--rope-scaling-factor {rope_scaling_factor} has no effect without --rope-scaling-type",
+        why="the rotary frequencies are not scaled, so that weights trained with scaling see other positions",
+        severity=Severity.WARNING,
+        upstream="mindspeed_llm/core/models/common/embeddings/rotary_pos_embedding.py",
+    ),
+    refuse(
         "longrope-positions",
         LONG & a.rope_scaling_original_max_position_embeddings.is_none,
         at=(a.rope_scaling_type,),

@@ -109,6 +109,33 @@ REMOVED = {
 }
 """Options of older releases, or other tools' names for them, and their replacements ("" for none)."""
 
+OTHER_TOOLS = {
+    "--adam-epsilon": "--adam-eps",
+    "--eval-steps": "--eval-interval",
+    "--head-dim": "--kv-channels",
+    "--intermediate-size": "--ffn-hidden-size",
+    "--learning-rate": "--lr",
+    "--logging-steps": "--log-interval",
+    "--lora-rank": "--lora-r",
+    "--max-grad-norm": "--clip-grad",
+    "--max-seq-len": "--seq-length",
+    "--max-seq-length": "--seq-length",
+    "--max-steps": "--train-iters",
+    "--min-learning-rate": "--min-lr",
+    "--moe-intermediate-size": "--moe-ffn-hidden-size",
+    "--moe-topk": "--moe-router-topk",
+    "--num-experts-per-tok": "--moe-router-topk",
+    "--num-hidden-layers": "--num-layers",
+    "--per-device-train-batch-size": "--micro-batch-size",
+    "--resume-from-checkpoint": "--load",
+    "--rms-norm-eps": "--norm-epsilon",
+    "--rope-theta": "--rotary-base",
+    "--save-steps": "--save-interval",
+    "--warmup-ratio": "--lr-warmup-fraction",
+    "--warmup-steps": "--lr-warmup-iters",
+}
+"""Names that Transformers, PEFT and other trainers have for the same values."""
+
 MODELOPT = "--export-"
 """Beginnings of ModelOpt's options: before 0.13 they belong to its own scripts."""
 
@@ -133,7 +160,10 @@ def unknown_flag(options: Table, word: Word) -> tuple[Problem, Flag | None]:
     before, in_use = option_before(text)
     hint: str = ""
     replaced = text in REMOVED and (not REMOVED[text] or REMOVED[text] in options.options)
-    if replaced:
+    called = OTHER_TOOLS.get(text.replace("_", "-"), "")
+    if called in options.options:
+        near, hint = called, Message("; it is called {near} here", near=called)
+    elif replaced:
         near = REMOVED[text]
         hint = Message("; it is now {near}", near=near) if near else "; it was removed"
     elif elsewhere:
@@ -145,7 +175,7 @@ def unknown_flag(options: Table, word: Word) -> tuple[Problem, Flag | None]:
     elif near:
         hint = Message("; did you mean {near}", near=near)
     message = Message("{parser} has no option {option}{hint}", parser=options.label, option=text, hint=hint)
-    close = replaced or _close(text.replace("_", "-").lower(), near.lower())
+    close = replaced or near == called != "" or _close(text.replace("_", "-").lower(), near.lower())
     fix = (f"write {near}", word.span, near) if near and close and word.editable else None
     return Problem(
         UNKNOWN_FLAG, message, word.span, word.uses, fix, before=before, in_use=in_use, unknown_option=True

@@ -106,6 +106,9 @@ def _network(source: Source) -> Model:
         sequence=take(network_variants.samples(source.run) if network_variants.frozen(source.run) else "seq_length"),
         positions=compute(_learned_positions, "max_position_embeddings"),
         rotary_base=compute(lambda r: r.rotary_base if r.position_embedding_type == "rope" else None, "rotary_base"),
+        rotary_part=compute(
+            lambda r: r.rotary_percent if r.position_embedding_type == "rope" else None, "rotary_percent"
+        ),
         tied=compute(lambda r: not r.untie_embeddings_and_output_weights, "untie_embeddings_and_output_weights"),
         bias=take("add_bias_linear"),
         qkv_bias=take("add_qkv_bias"),

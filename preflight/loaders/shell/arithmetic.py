@@ -387,8 +387,11 @@ def number(expander: Expands, name: str, span: Span) -> int:
         expander.depth -= 1
 
 
-_NO_INTEGER = re.compile(r"[1-9]\d{0,30}(?:\.\d{1,30})?[A-Za-z]\w{0,30}|\d{1,30}\.\d{1,30}", re.ASCII)
-"""Text that begins like a number and is not an integer: 100B, 1e9, 0.5."""
+_NO_INTEGER = re.compile(
+    r"[1-9]\d{0,30}(?:\.\d{1,30})?[A-Za-z]\w{0,30}|\d{1,30}\.\d{1,30}|[1-9]\d{0,30}_[\d_]{1,40}|0[0-7]{0,20}[89]\d{0,20}",
+    re.ASCII,
+)
+"""Text that begins like a number and is not an integer: 100B, 1e9, 0.5, 1_000, 08."""
 _WHOLE_OPERAND = re.compile(r"\$\{?([A-Za-z_]\w*)\}?", re.ASCII)
 
 

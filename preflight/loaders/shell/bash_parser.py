@@ -38,6 +38,8 @@ _TOKEN = lazy_pattern(
 )
 _DOUBLE, _ANSI = lazy_pattern(r"\\.|\"", re.DOTALL), lazy_pattern(r"\\.|'", re.DOTALL)
 _BLANKS = lazy_pattern(r"\s\s+")
+_PLAIN_SUM, _POINT = lazy_pattern(r"\$\(\([^()\n]{1,200}\)\)"), lazy_pattern(r"(?<=\d)\.(?=\d)")
+"""Arithmetic, and the decimal point of a number in it, at which the grammar loses the rest of the script."""
 _LONGEST_SUM = 200
 """Characters of arithmetic, in which `<<` does not begin a here-document and `#` does not begin a comment."""
 _COSTLY = 50
@@ -188,6 +190,8 @@ def _masked(text: str) -> str:
         text = without_placeholders(text)
     if "$((" in text and "${" in text:
         text = _DEFAULT.sub(_as_command, text)
+    if "$((" in text and "." in text:
+        text = _PLAIN_SUM.sub(lambda m: _POINT.sub("0", m[0]), text)
     if "$(((" in text:
         text = _BRACKETS.sub(_without_brackets, text)
     if "((" not in text:

@@ -1,0 +1,95 @@
+"""Sizes and settings with which a run trains, but that no published run has."""
+
+from preflight.lint.constraint import ConstraintSet, refuse
+from preflight.rules.megatron.option_names import a, all_of, any_of
+from preflight.source.finding import Severity
+
+MEGATRON = ConstraintSet("megatron", why="no check covers this value, and the run is not the one that was intended")
+TRAINS = all_of(~a.skip_train, a.entry_trains)
+TRIAL = 1_000
+"""Runs with fewer iterations are trials: their options are often copied from the long run."""
+LEAST_BETA = 0.5
+FEW = 8
+"""Published runs of some length have larger batches."""
+
+MEGATRON.add(
+    refuse(
+        "narrow-mlp",
+        all_of(
+            TRAINS,
+            any_of(a.num_experts.is_none, a.num_experts <= 1),
+            a.ffn_hidden_size.given,
+            a.ffn_hidden_size < a.hidden_size,
+        ),
+        message="--ffn-hidden-size {ffn_hidden_size} is less than --hidden-size {hidden_size}; a digit may be missing",
+        why="dense networks are published with 2.5 to 8 times the hidden size; such an MLP loses most of the network",
+        severity=Severity.WARNING,
+        at=(a.ffn_hidden_size, a.hidden_size),
+        upstream="https://arxiv.org/abs/2002.05202",
+    ),
+    refuse(
+        "every-expert-chosen",
+        all_of(TRAINS, a.num_experts > 2, a.moe_router_topk == a.num_experts, a.train_iters >= TRIAL),
+        message="--moe-router-topk {moe_router_topk} sends every token to all {num_experts} experts, so nothing is "
+        "routed",
+        why="the run computes a dense network at the cost of all experts; the number of experts may be meant elsewhere",
+        severity=Severity.WARNING,
+        at=(a.moe_router_topk, a.num_experts),
+        upstream="megatron/core/transformer/moe/router.py",
+    ),
+    refuse(
+        "experts-without-balancing",
+        all_of(
+            TRAINS,
+            ~a.finetune,
+            a.num_experts > 1,
+            a.moe_router_load_balancing_type.given,
+            a.moe_router_load_balancing_type == "none",
+            ~a.moe_aux_loss_coeff.given,
+            ~a.moe_router_enable_expert_bias,
+            a.train_iters >= TRIAL,
+        ),
+        message="--moe-router-load-balancing-type none without --moe-router-enable-expert-bias: nothing balances the "
+        "{num_experts} experts",
+        why="tokens concentrate on a few experts, which only shows in the curves of a run that has been going for days",
+        severity=Severity.WARNING,
+        at=(a.moe_router_load_balancing_type,),
+        upstream="megatron/core/transformer/moe/router.py",
+    ),
+    refuse(
+        "beta-near-zero",
+        all_of(
+            TRAINS,
+            a.optimizer == "adam",
+            any_of(
+                all_of(a.adam_beta1 > 0, a.adam_beta1 < LEAST_BETA),
+                all_of(a.adam_beta1 <= a.adam_beta2, a.adam_beta2 > 0, a.adam_beta2 < LEAST_BETA),
+            ),
+        ),
+        message="Adam's betas are {adam_beta1} and {adam_beta2}, but no published run has one below 0.8; a digit may be "
+        "wrong",
+        why="Adam then averages over one or two steps, so the noise of a single batch moves the weights",
+        severity=Severity.WARNING,
+        at=(a.adam_beta1, a.adam_beta2),
+        upstream="https://arxiv.org/abs/1412.6980v9#section-2",
+    ),
+    refuse(
+        "batch-of-few-samples",
+        all_of(
+            TRAINS,
+            ~a.finetune,
+            ~a.global_batch_size.given,
+            ~a.rampup_batch_size.given,
+            ~a.step_batch_size_schedule.given,
+            a.train_iters >= TRIAL,
+            a.global_batch_size < FEW,
+        ),
+        message="without --global-batch-size, a step trains on only {global_batch_size} samples: one micro-batch per "
+        "data-parallel rank",
+        why="the gradients of so few samples are noise at a usual learning rate; a line may be missing",
+        severity=Severity.WARNING,
+        at=(a.train_iters,),
+        upstream="megatron/training/arguments.py",
+        after=("megatron/global-batch-left-out",),
+    ),
+)
