@@ -35,9 +35,7 @@ SWIFT = {  # the classes that make the parser of `megatron rlhf`, from the first
         "RLHFMegatronArgumentsMixin",
         "MegatronArguments",
     ),
-    OLDER: (
-        *("MegatronTunerMixin", "RLHFMegatronArgumentsMixin", "ExtraMegatronArguments", "MegatronArguments"),
-    ),
+    OLDER: (*("MegatronTunerMixin", "RLHFMegatronArgumentsMixin", "ExtraMegatronArguments", "MegatronArguments"),),
     "swift/megatron/argument/train_args.py": ("MegatronTrainArguments",),  # in 3.x
     "swift/megatron/arguments/megatron_base_args.py": ("MegatronBaseArguments",),
     "swift/megatron/arguments/sft_args.py": ("MegatronSftArguments",),

@@ -130,8 +130,8 @@ TRAINS_WITH: Mapping[str, tuple[str, tuple[object, ...]]] = {
     "retro_project_dir": ("retro_add_retriever", (True,)),
     "retro_verify_neighbor_count": ("retro_add_retriever", (True,)),
 }
-"""Options that a release removes or whose defaults it changes, and the option whose values make them matter; no values: any
-that is set."""
+"""Options that a release removes or whose defaults it changes, and the option whose values make them matter; no values:
+any that is set."""
 
 _PARAMETERS = """num_layers encoder_num_layers decoder_num_layers hidden_size ffn_hidden_size kv_channels
     num_query_groups group_query_attention swiglu untie_embeddings_and_output_weights num_experts

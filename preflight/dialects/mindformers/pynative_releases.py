@@ -67,9 +67,7 @@ def _field(key: Key) -> tuple[Key, str]:
     return tuple(names[:-1]), names[-1] if names else ""
 
 
-def _of_later_releases(
-    node: Node, path: Key, here: Mapping[Key, Rows], there: Mapping[Key, Rows]
-) -> Iterator[Fault]:
+def _of_later_releases(node: Node, path: Key, here: Mapping[Key, Rows], there: Mapping[Key, Rows]) -> Iterator[Fault]:
     """Keys that a section has in the release of the schema and not in this one."""
     rows = here[path]
     for entry in node.entries:
