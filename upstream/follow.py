@@ -112,11 +112,11 @@ def _continued(releases: Sequence[Sequence[Site]], steps: Sequence[str]) -> tupl
     for start in range(len(steps), 0, -1):
         data = kept.read_data(steps[start - 1])
         if data is not None:
-            return start, [_line(*row, releases) for row in json.loads(zlib.decompress(data))]
+            return start, [_line(releases, *row) for row in json.loads(zlib.decompress(data))]
     return 0, []
 
 
-def _line(before: list[str], places: Sequence[Sequence[int]], releases: Sequence[Sequence[Site]]) -> Line:
+def _line(releases: Sequence[Sequence[Site]], before: list[str], places: Sequence[Sequence[int]]) -> Line:
     (number, place), *others = places
     line = Line(number, releases[number][place])
     line.places |= {number: releases[number][place] for number, place in others}

@@ -49,7 +49,8 @@ def pynative_unknown_key(job: Job) -> Iterator[Finding]:
     ## What it does
     Compares the keys of the sections of a pynative config that accept only known keys (training, parallelism,
     checkpoint, train_dataset, context, recompute, recompute_comm, swap, monitor, profiler, lora_config, inference) with
-    what MindFormers 2.1 knows.
+    those of the requested release: 1.9.0, 2.0.0, otherwise 2.1.0. A key that another release has is renamed if this one
+    has the same setting under another name.
 
     ## Why is this bad?
     Loading the file fails.
