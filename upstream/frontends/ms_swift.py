@@ -40,6 +40,8 @@ SWIFT = {  # the classes that make the parser of `megatron rlhf`, from the first
     "swift/megatron/arguments/megatron_base_args.py": ("MegatronBaseArguments",),
     "swift/megatron/arguments/sft_args.py": ("MegatronSftArguments",),
 }
+RLHF = ("swift/megatron/argument/rlhf_args.py", ("MegatronRLHFArguments",))
+"""Options that only `megatron rlhf` has before 3.9; its defaults are those of no other command."""
 EXPORTS = ("swift/megatron/arguments/export_args.py", "swift/megatron/argument/export_args.py")
 EXPORT = ("MegatronExportArguments",)
 """Additional options of `megatron export`, or options with other defaults there."""
@@ -69,6 +71,8 @@ def ms_swift(text: Callable[[str], str]) -> dict[str, Any]:
     keys: dict[str, Row] = {}
     for file, classes in SWIFT.items():
         keys |= _of_file(file, classes, text, below)
+    for option, row in _of_file(*RLHF, text, below).items():
+        keys.setdefault(option, [*row[:2], None, *row[3:]])
     if "--tuner_type" not in keys and "--train_type" in keys:  # its name until 4.0
         keys["--train_type"][0] = "tuner_type"
     export = {key: row for file in EXPORTS for key, row in _of_file(file, EXPORT, text, below).items()}
