@@ -9,7 +9,7 @@ from typing import Any
 
 from preflight.program.checkout.guarded_statements import Site
 from upstream.evidence import Mapped, mapped
-from upstream.extraction import changes, scoped, sites_of
+from upstream.extraction import changes, scoped, sites_name, sites_of
 from upstream.follow import Line, followed
 from upstream.frameworks import FRAMEWORKS, Framework, Release
 from upstream.known import Known
@@ -83,18 +83,14 @@ def checks(
     rules = all_rules()
     wanted, ids = places(rules, framework), {rule.id for rule in rules}
     named = frozenset(place.file for place in wanted if place.declared) | known.files
-    found = []
+    found, names = [], []
     for release in releases:
-        found.append(
-            [
-                site
-                for site in sites_of(framework, repositories.checkout(framework, release.revision), named)
-                if live(release, site)
-            ]
-        )
+        source = repositories.checkout(framework, release.revision)
+        found.append([site for site in sites_of(framework, source, named) if live(release, site)])
+        names.append(f"{sites_name(framework, source, named)} {release.live}")
         count = sum(scoped(framework, site) for site in found[-1])
         say(f"{framework.name} {release.name}: {count} checks on the way of a config")
-    lines = followed(found, [known.ids.get(release.name, {}) for release in releases])
+    lines = followed(found, [known.ids.get(release.name, {}) for release in releases], names)
     ids -= known.without
     wanted = [place for place in wanted if place.rule not in known.without]
     stands = [{rule: sites for rule, sites in part.items() if rule in ids} for part in known.stands]

@@ -24,8 +24,7 @@ FOLDER = "sites"
 
 def sites_of(framework: Framework, source: Checkout | Wheel, named: frozenset[str] = frozenset()) -> list[Site]:
     """The sites of a revision: checks and changes everywhere, each statement of the files that rules name."""
-    about = (framework.roots, framework.aside, framework.calls, source.commit, sorted(named), _reader())
-    name = f"{FOLDER}/{kept.digest(repr(about))}.json"
+    name = f"{FOLDER}/{sites_name(framework, source, named)}.json"
     if (data := kept.read_data(name)) is not None:
         rows = json.loads(zlib.decompress(data))
         return [Site(file, function, kind, frozenset(parts), *rest) for file, function, kind, parts, *rest in rows]
@@ -33,6 +32,12 @@ def sites_of(framework: Framework, source: Checkout | Wheel, named: frozenset[st
     text = json.dumps([(*row[:3], sorted(row[3]), *row[4:]) for row in map(astuple, found)])
     kept.write_data(name, zlib.compress(text.encode(), 1))
     return found
+
+
+def sites_name(framework: Framework, source: Checkout | Wheel, named: frozenset[str] = frozenset()) -> str:
+    """A name for the sites of a revision: of everything that they follow from."""
+    about = (framework.roots, framework.aside, framework.calls, source.commit, sorted(named), _reader())
+    return kept.digest(repr(about))
 
 
 def _read(framework: Framework, source: Checkout | Wheel, named: frozenset[str]) -> list[Site]:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import zlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from functools import lru_cache
+from pathlib import Path
 
 from preflight.program.checkout.guarded_statements import DIGITS, Site
+from preflight.source import cache_folder as kept
 
 ALIKE = 0.7
 """The similarity from which one of two conditions in a function counts as the other, reworded."""
@@ -55,23 +59,69 @@ def told(site: Site) -> bool:
     return len(site.what) + sum(map(len, site.condition)) >= TELLING
 
 
-def followed(releases: Sequence[Iterable[Site]], before: Sequence[Ids] = ()) -> list[Line]:
+def followed(releases: Sequence[Sequence[Site]], before: Sequence[Ids] = (), names: Sequence[str] = ()) -> list[Line]:
     """The lines of all sites, given the sites of each release, the oldest first. before: the former ids of the sites of
-    each release: sites with the same id stay one line, even if a release is added in between."""
-    lines: list[Line] = []
+    each release: sites with the same id stay one line, even if a release is added in between. names: a name for the
+    sites of each release, under which the lines up to it are kept, so that another run continues there."""
+    steps = list(_steps(before, names))
+    start, lines = _continued(releases, steps)
     for number, sites in enumerate(releases):
-        new = list(sites)
-        had = _had(new, before[number]) if before else {}
-        old, new = _same_id(number, list(lines), new, had)
-        for key in KEYS:
-            old, new = _matched(number, old, new, key)
-        new = _reworded(number, old, new)
-        lines += [Line(number, site) for site in new]
-        for line in lines if had else ():
-            name = had.get(id(line.places[number])) if number in line.places else None
-            line.before += [name] if name is not None and name not in line.before else []
+        if number >= start:
+            had = _had(sites, before[number]) if before else {}
+            lines = _followed_to(number, lines, list(sites), had)
+            if steps:
+                _keep(steps[number], lines, releases[: number + 1])
     _name(lines)
     return lines
+
+
+def _followed_to(number: int, lines: list[Line], new: list[Site], had: Mapping[int, str]) -> list[Line]:
+    """The lines with the sites of one more release."""
+    old, new = _same_id(number, list(lines), new, had)
+    for key in KEYS:
+        old, new = _matched(number, old, new, key)
+    new = _reworded(number, old, new)
+    lines = [*lines, *(Line(number, site) for site in new)]
+    for line in lines if had else ():
+        name = had.get(id(line.places[number])) if number in line.places else None
+        line.before += [name] if name is not None and name not in line.before else []
+    return lines
+
+
+FOLDER = "lines"
+"""The folder of the cache with the lines up to a release."""
+
+
+def _steps(before: Sequence[Ids], names: Sequence[str]) -> Iterator[str]:
+    """For each release, a name of everything that its lines follow from."""
+    above = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
+    for number, name in enumerate(names):
+        above = kept.digest(repr((above, name, sorted(before[number].items()) if before else ())))
+        yield f"{FOLDER}/{above}.json"
+
+
+def _keep(step: str, lines: Sequence[Line], releases: Sequence[Sequence[Site]]) -> None:
+    """Keep lines, as the numbers of their sites in each release."""
+    at = [{id(site): place for place, site in enumerate(sites)} for sites in releases]
+    rows = [[line.before, [(number, at[number][id(site)]) for number, site in line.places.items()]] for line in lines]
+    kept.write_data(step, zlib.compress(json.dumps(rows).encode(), 1))
+
+
+def _continued(releases: Sequence[Sequence[Site]], steps: Sequence[str]) -> tuple[int, list[Line]]:
+    """The number of the first release for which no lines are kept, and the lines up to it."""
+    for start in range(len(steps), 0, -1):
+        data = kept.read_data(steps[start - 1])
+        if data is not None:
+            return start, [_line(releases, *row) for row in json.loads(zlib.decompress(data))]
+    return 0, []
+
+
+def _line(releases: Sequence[Sequence[Site]], before: list[str], places: Sequence[Sequence[int]]) -> Line:
+    (number, place), *others = places
+    line = Line(number, releases[number][place])
+    line.places |= {number: releases[number][place] for number, place in others}
+    line.before = before
+    return line
 
 
 def _had(sites: Iterable[Site], before: Ids) -> dict[int, str]:

@@ -3,16 +3,20 @@ intervals."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from preflight.source import cache_folder as kept
 from upstream.frameworks import FRAMEWORKS, Framework, Release
 from upstream.keys import keys
 from upstream.repositories import Repositories
@@ -23,6 +27,8 @@ Row = list[Any]
 Table = dict[str, Row]
 HERE = "<current directory>"
 """The default that represents the folder in which a run starts."""
+FOLDER = "options"
+"""The folder of the cache with the tables."""
 _SECONDS = 300
 """Maximum processor time of a parser."""
 _WAIT = 12 * _SECONDS
@@ -38,12 +44,39 @@ def options(framework: Framework, repositories: Repositories, release: Release, 
     source = repositories.checkout(framework, release.revision)
     under = tuple(repositories.checkout(FRAMEWORKS[name], below).commit for name, below in release.on)
     if (known := _tables.get(key := (framework.name, python, source.commit, *under))) is None:
-        known = _tables[key] = _options(framework, repositories, release, python)
+        known = _tables[key] = _kept(framework, repositories, release, python, key)
     return dict(known)
 
 
 _tables: dict[tuple[str, ...], Table] = {}
 """The tables that this process has read, by commits."""
+
+
+def _kept(
+    framework: Framework, repositories: Repositories, release: Release, python: str, key: tuple[str, ...]
+) -> Table:
+    """The table of a release; a parser runs once for each commit, Python and version of the code that runs it."""
+    about = (key, framework.parser, framework.extracted, _interpreter(python), _reader())
+    name = f"{FOLDER}/{kept.digest(repr(about))}.json"
+    if (text := kept.read(name)) is None:
+        text = json.dumps(_options(framework, repositories, release, python))
+        kept.write(name, text)
+    found: Table = json.loads(text)
+    return found
+
+
+def _interpreter(python: str) -> tuple[str, int]:
+    """The file of a Python, and when it was written."""
+    path = Path(shutil.which(python) or python).resolve()
+    return str(path), path.stat().st_mtime_ns if path.is_file() else 0
+
+
+@cache
+def _reader() -> str:
+    """A digest of the code that reads options."""
+    here = Path(__file__).parent
+    files = (*sorted((here / "inside").rglob("*.py")), Path(__file__), here / "keys.py")
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
 
 
 def _options(framework: Framework, repositories: Repositories, release: Release, python: str) -> Table:

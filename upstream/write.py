@@ -71,12 +71,13 @@ def files_of(found: Checks) -> list[str]:
 def write(
     framework: Framework, repositories: Repositories, python: str, out: Path = SCHEMAS, say: Say = print
 ) -> list[Path]:
-    """Write the files of a framework; returns their names."""
+    """Write the files of a framework that differ; returns their names."""
     folder = out / framework.name
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for name, document in documents(framework, repositories, python, folder / "decisions.json", say).items():
-        path = folder / name
-        path.write_text(entries(document), encoding="utf-8")
-        written.append(path)
+        path, text = folder / name, entries(document)
+        if not path.is_file() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+            written.append(path)
     return written

@@ -46,7 +46,12 @@ class Migration(NamedTuple):
         return tuple(
             change
             for change in self.changed
-            if not change.typed and (arguments.decides(change.name) or counts(arguments, change.name))
+            if not change.typed
+            and (
+                counts(arguments, change.name)
+                if change.name in arguments.trains_with
+                else arguments.decides(change.name)
+            )
         )
 
     @property
@@ -110,7 +115,7 @@ def counts(arguments: Arguments, name: str) -> bool:
     """Whether another argument makes this one affect the training, or may do so."""
     switch, values = arguments.trains_with.get(name, ("", ()))
     raw = arguments.get(switch).raw if switch else None
-    return bool(switch) and (isinstance(raw, Unknown) or raw in values)
+    return bool(switch) and (isinstance(raw, Unknown) or (raw in values if values else raw not in (None, False)))
 
 
 def option_text(value: object) -> str:

@@ -74,7 +74,15 @@ def of_options(front_end: FrontEnd, document: Document, surroundings: Surroundin
         template = "the options {options:and} belong to a release older than those that preflight knows"
         older: str = Message(template, options=gone[:MOST_NAMED])
         return front_end._replace(named=f"{front_end.name} before {described[0]}", older=older)
-    return front_end._replace(fits=partial(_fitting, front_end, typed, described))
+    fits = partial(_fitting, front_end, typed, described)
+    moved = any(_spelt(option) in front_end.known for option in typed)
+    return _at(front_end, _of_older_line(front_end, fits("") if moved else ()))._replace(fits=fits)
+
+
+def _of_older_line(front_end: FrontEnd, having: Sequence[str]) -> str:
+    """The newest release that has a run's options, if only releases with an older first number have them."""
+    line = numbers(front_end.release)[:1]
+    return having[-1] if having and numbers(having[-1])[:1] < line else front_end.release
 
 
 MOST_NAMED = 2

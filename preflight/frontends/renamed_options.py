@@ -35,14 +35,40 @@ def with_moves(front_end: FrontEnd, faults: Iterable[Problem], words: Sequence[W
 
 
 def moved_to(front_end: FrontEnd, option: str) -> str:
-    """The name in this release of an option of an older one, "" if it has none."""
-    return names_since(front_end.name, front_end.release).get(_spelt(front_end.name, option), "")
+    """The name in this release of an option of another one, "" if it has none."""
+    spelt = _spelt(front_end.name, option)
+    return names_since(front_end.name, front_end.release).get(spelt, "") or _of_same_argument(front_end, spelt)
+
+
+def _of_same_argument(front_end: FrontEnd, option: str) -> str:
+    """The only option of this release that sets the argument of an option that it lacks: in the nearest release with
+    that option, it alone sets the argument, and it takes the same values."""
+    near = numbers(front_end.release)
+    releases = sorted((*contracts(front_end.name), data(front_end.name)["release"]), key=numbers)
+    older = [one for one in reversed(releases) if numbers(one) < near]
+    for release in (*older, *(one for one in releases if numbers(one) > near)):
+        options = _at(front_end, release).keys.options
+        if (flag := options.get(option)) is not None:
+            alone = _setting(flag.dest, options.values()) == [option]
+            here = front_end.keys.options
+            now = [name for name in _setting(flag.dest, here.values()) if _takes_the_same(here[name], flag)]
+            return now[0] if alone and len(now) == 1 else ""
+    return ""
+
+
+def _setting(dest: str, flags: Iterable[Flag]) -> list[str]:
+    """The options that set an argument, without those that only switch it off and other spellings."""
+    return list(dict.fromkeys(flag.option for flag in flags if flag.dest == dest and flag.kind != "false"))
+
+
+def _takes_the_same(flag: Flag, other: Flag) -> bool:
+    return (flag.kind, flag.nargs, flag.choices) == (other.kind, other.nargs, other.choices)
 
 
 @cache
 def names_since(front_end: str, release: str) -> dict[str, str]:
-    """Key of an older release → its name in this one. The table lists them by the first described release with the new
-    names."""
+    """Key of an older release → its name in this one; `--option=value` → "" if the release always does what the value
+    asks for. The table lists them by the first described release with the new names."""
     table: dict[str, dict[str, str]] = schemas.read("frontends/moved").get(front_end, {})
     return {
         old: new for since, names in table.items() if numbers(since) <= numbers(release) for old, new in names.items()
@@ -73,20 +99,22 @@ def _renamed(front_end: FrontEnd, fault: Problem, name: str) -> Problem:
 
 
 def _removed(front_end: FrontEnd, fault: Problem, words: Sequence[Word]) -> Problem:
-    """The removal of an option whose typed value is its default in every release that has it."""
+    """The removal of an option whose typed value is its default in every release that has it, or what this release
+    always does."""
     option, joined, value = (words[0].text or "").partition("=")
     last = words[0] if joined else next(iter(words[1:]), None)
     following = words[1:] if joined else words[2:]
     alone = not following or (following[0].text or "").startswith("--")
     if last is None or last.text is None or not alone or any(not one.editable or one.maybe for one in (words[0], last)):
         return fault
+    text = value if joined else last.text
     flags = list(_flags(front_end, option))
-    if not flags or not all(_is_default(flag, value if joined else last.text) for flag in flags):
-        return fault
+    always = f"{_spelt(front_end.name, option)}={text.lower()}" in names_since(front_end.name, front_end.release)
     span = _together(words[0], last)
-    if span is None:
+    if span is None or not flags or not (always or all(_is_default(flag, text) for flag in flags)):
         return fault
-    title = Message("remove {key}, which is set to its default", key=option)
+    template = "remove {key}, which has no effect any more" if always else "remove {key}, which is set to its default"
+    title = Message(template, key=option)
     return fault._replace(fix=(title, span, ""), keys=(option,), safe=True)
 
 
@@ -100,11 +128,17 @@ def _together(first: Word, last: Word) -> Span | None:
 
 def _flags(front_end: FrontEnd, option: str) -> Iterator[Flag]:
     """The rows of an option in the described releases that have it."""
-    table = data(front_end.name)["release"]
-    for release in (*contracts(front_end.name), table):
-        keys = front_end._replace(own=None, release=table) if release == table else at_release(front_end, release)
+    for release in (*contracts(front_end.name), data(front_end.name)["release"]):
+        keys = _at(front_end, release)
         if (flag := keys.keys.options.get(_spelt(front_end.name, option))) is not None:
             yield flag
+
+
+def _at(front_end: FrontEnd, release: str) -> FrontEnd:
+    """The front end at another described release."""
+    if release == data(front_end.name)["release"]:
+        return front_end._replace(own=None, release=release)
+    return at_release(front_end, release)
 
 
 def _is_default(flag: Flag, text: str) -> bool:

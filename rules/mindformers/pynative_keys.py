@@ -7,7 +7,8 @@ from functools import lru_cache
 
 from preflight import Edit, Finding, Fix, Job, Message, Safety, Severity, rule, schemas
 from preflight.dialects.mindformers.pynative_network_fields import NAMES
-from preflight.dialects.mindformers.pynative_schema import Fault, faults, schema, strangers
+from preflight.dialects.mindformers.pynative_releases import faults_at, name_at
+from preflight.dialects.mindformers.pynative_schema import Fault, schema, strangers
 from preflight.dialects.mindformers.release_tables import table
 from preflight.lint.value_kinds import LIST, ValueKind
 from preflight.loaders.document import Node
@@ -27,6 +28,7 @@ GONE = {
     "data_loader": "it is called dataloader",
     "pp_interleave_num": "it is called pipeline_parallel_interleave_num",
     "offset": "layers are placed by pipeline_parallel_layers_per_stage",
+    "full_recompute": "it is called full_recompute_layer, with mode full",
     "select_recompute": "it is called select_module, with mode select",
     "recompute": "it is called full_recompute_layer, with mode full",
 }
@@ -47,7 +49,8 @@ def pynative_unknown_key(job: Job) -> Iterator[Finding]:
     ## What it does
     Compares the keys of the sections of a pynative config that accept only known keys (training, parallelism,
     checkpoint, train_dataset, context, recompute, recompute_comm, swap, monitor, profiler, lora_config, inference) with
-    what MindFormers 2.1 knows.
+    those of the requested release: 1.9.0, 2.0.0, otherwise 2.1.0. A key that another release has is renamed if this one
+    has the same setting under another name.
 
     ## Why is this bad?
     Loading the file fails.
@@ -64,17 +67,22 @@ def pynative_unknown_key(job: Job) -> Iterator[Finding]:
     MindFormers 2.1.0, mindformers/pynative/config/config.py:115, BaseConfig.from_dict
     """
     tree = job.documents[0].tree
-    for fault in faults(tree) if tree is not None else ():
+    for fault in faults_at(tree, job.target.version) if tree is not None else ():
         if fault.kind != "unknown":
             continue
         name, section = str(fault.key[-1]), ".".join(str(part) for part in fault.key[:-1])
-        near = (
+        now = name_at(job.target.version, fault.key[:-1], name)
+        near = now or (
             _RENAMED.get(name)
             if _RENAMED.get(name) in fault.choices
             else next(iter(get_close_matches(name, fault.choices, 1, 0.75)), None)
+            if now is None
+            else None
         )
         hint = (
-            Message("; {gone}", gone=GONE[name])
+            Message("; it is now {near}", near=now)
+            if now
+            else Message("; {gone}", gone=GONE[name])
             if name in GONE
             else Message("; did you mean {near}?", near=near)
             if near
@@ -129,7 +137,7 @@ def pynative_wrong_type(job: Job) -> Iterator[Finding]:
     MindFormers 2.1.0, mindformers/pynative/distributed/parallel_dims.py:459, of dense_fsdp_shard_size once more
     """
     tree = job.documents[0].tree
-    for fault in faults(tree) if tree is not None else ():
+    for fault in faults_at(tree, job.target.version) if tree is not None else ():
         if fault.kind == "missing":
             section = ".".join(str(part) for part in fault.key[:-1]) or "the file"
             yield Finding(

@@ -345,6 +345,9 @@ def test_a_key_that_has_another_place_is_listed(
         ("0.4.0", "0.6.0", "prompt_file: /p.txt", {"default": {"prompt_file": "/p.txt"}}),
         ("0.5.0", "0.6.0", "seed: 42", {"train": {"seed": 42}}),
         ("0.5.0", "0.6.0", "split: 'train'", {"train": {"split": "train"}}),
+        ("0.5.0", "0.6.0", "env_name: math", {"default": {"env_name": "math"}}),
+        ("0.5.0", "0.6.0", "processor: math_hf_data_processor", {"default": {"processor": "math_hf_data_processor"}}),
+        ("0.6.0", "0.7.0", "env_name: math", {"env_name": "math"}),
         ("0.5.0", "0.6.0", "input_key: q\n  output_key: a", {"default": {"input_key": "q", "output_key": "a"}}),
         ("0.5.0", "0.6.0", "seed: 1\n  input_key: q", {"train": {"seed": 1}, "default": {"input_key": "q"}}),
         ("0.5.0", "0.6.0", "val_dataset_name: v", {"validation": {"dataset_name": "v"}}),
@@ -361,6 +364,68 @@ def test_a_key_that_has_another_place_is_moved(
     run(["migrate", str(path), "--target", f"nemo-rl@{frm}", "--to", f"nemo-rl@{to}", "--write"])
     found = yaml.safe_load(path.read_text(encoding="utf-8"))
     assert found["data"] == {"max_input_seq_length": 4096, "shuffle": True, **moved}
+
+
+LLM = """\
+torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 8 --hidden-size 2048 --num-attention-heads 16 \\
+  --seq-length 4096 --max-position-embeddings 4096 --micro-batch-size 1 --global-batch-size 32 --use-mcore-models \\
+  --tokenizer-type PretrainedFromHF --tokenizer-name-or-path ./x --data-path ./d --bf16 --lr 1e-5 --train-iters 9 \\
+  --position-embedding-type rope {more}
+"""
+
+
+@pytest.mark.parametrize(
+    ("frm", "to", "more", "after"),
+    [
+        ("2.0.0", "2.1.0", "--num-nextn-predict-layers 1", "--mtp-num-layers 1"),
+        ("2.0.0", "2.2.0", "--mtp-loss-scale 0.3", "--mtp-loss-scaling-factor 0.3"),
+        ("2.1.0", "2.2.0", "--trust-remote-code", ""),
+        ("2.1.0", "2.2.0", "--embed-layernorm", "--embed-layernorm"),
+        ("26.0.0", "26.1.0", "--stage sft --lora-r 8 --qlora", "--stage sft --lora-r 8 --qlora"),
+    ],
+)
+def test_an_option_of_mindspeed_llm_is_renamed_or_left_to_the_user(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], frm: str, to: str, more: str, after: str
+) -> None:
+    path = tmp_path / "run.sh"
+    path.write_text(LLM.format(more=more), encoding="utf-8")
+    words = ("--target", f"mindspeed-llm@{frm}", "--to", f"mindspeed-llm@{to}")
+    assert run(["migrate", str(path), *words, "--write"]) == (1 if more == after else 0)
+    assert words_of(path.read_text(encoding="utf-8")) == words_of(LLM.format(more=after))
+    assert "kv-lora-rank" not in capsys.readouterr().out  # only latent attention reads it
+
+
+PYNATIVE = """model: {{model_type: qwen3, architectures: [Qwen3ForCausalLM], hidden_size: 1024, num_hidden_layers: 8}}
+training: {{steps: 100, local_batch_size: 1, global_batch_size: 8}}
+{more}
+"""
+
+
+@pytest.mark.parametrize(
+    ("frm", "to", "more", "after"),
+    [
+        (
+            *("2.0.0", "2.1.0", "monitor: {tensorboard: {tensorboard_dir: /t, tensorboard_log_interval: 5}}"),
+            {"monitor": {"tensorboard": {"output_dir": "/t", "log_interval": 5}}},
+        ),
+        (
+            *("1.9.0", "2.0.0", "profiler: {enable_profiler: true, start_step: 5, stop_step: 9}"),
+            {"profiler": {"enable_profiling": True, "start_step": 5, "end_step": 9}},
+        ),
+        ("1.9.0", "2.1.0", "recompute: {full_recompute: true}", {"recompute": {"full_recompute": True}}),
+        ("1.9.0", "2.0.0", "parallelism: {hsdp_shard_size: 4}", {"parallelism": {"hsdp_shard_size": 4}}),
+        ("2.1.0", "2.0.0", "training: {rampup_batch_size: 4}", {"training": {"rampup_batch_size": 4}}),
+    ],
+)
+def test_a_pynative_key_of_another_release_is_renamed(
+    tmp_path: Path, frm: str, to: str, more: str, after: dict[str, object]
+) -> None:
+    path = tmp_path / "run.yaml"
+    lines = PYNATIVE.format(more=more).splitlines(keepends=True)
+    path.write_text("".join(lines[:1] + lines[2:] if more.startswith("training") else lines), encoding="utf-8")
+    run(["migrate", str(path), "--target", f"mindformers@{frm}", "--to", f"mindformers@{to}", "--write"])
+    found = yaml.safe_load(path.read_text(encoding="utf-8"))
+    assert {key: found[key] for key in after} == after
 
 
 def test_stdin_cannot_be_rewritten(capsys: pytest.CaptureFixture[str]) -> None:

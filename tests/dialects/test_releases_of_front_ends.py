@@ -36,18 +36,17 @@ PACKAGES = ".venv/lib/python3.12/site-packages"
     [
         ("--tuner_type lora", "ms-swift, release unknown: 7 known releases from 4.0.4 to 4.6.0 fit; read as 4.5.2"),
         ("--tuner-type lora", "from 4.0.4 to 4.6.0 fit"),
+        ("--load x --train_type lora", "5 known releases from 3.8.3 to 3.12.6 fit; read as 3.12.6"),
+        ("--max_epochs 1 --save out", "5 known releases from 3.8.3 to 3.12.6 fit; read as 3.12.6"),
+        ("--no_initialization false", "from 3.8.3 to 3.12.6 fit; read as 3.12.6"),
+        ("--num_workers 8", "from 3.8.3 to 3.12.6 fit; read as 3.12.6"),
+        ("--load_safetensors true", "of the releases that preflight knows, 3.10.3 and 3.11.3 and 3.12.6 fit"),
+        ("--num_workers 8 --output_dir out", "no known release"),
+        ("--packing_cache x", "ms-swift before 3.8.3, which is not a known release, is read as ms-swift@4.5.2"),
         (
-            "--load x --train_type lora",
-            "ms-swift before 4.0.4, which is not a known release, is read as ms-swift@4.5.2",
+            "--packing_cache x --no_log_throughput",
+            "the options --no_log_throughput and --packing_cache belong to a release older",
         ),
-        ("--max_epochs 1 --save out", "ms-swift before 4.0.4"),
-        ("--no_initialization false", "ms-swift before 4.0.4"),
-        ("--num_workers 8", "the options --num_workers belong to a release older than those that preflight knows"),
-        (
-            "--eval_interval 40 --save_interval 40",
-            "the options --eval_interval and --save_interval belong to a release older",
-        ),
-        ("--load_safetensors true", "ms-swift before 4.0.4"),
         ("--decision_subsample_options 2", "of the releases that preflight knows, only 4.6.0 fits; read as 4.5.2"),
         ("--of_no_release 1", "ms-swift, release unknown: no known release has --of_no_release"),
     ],
@@ -59,7 +58,7 @@ def test_what_options_of_ms_swift_show(tmp_path: Path, more: str, says: str) -> 
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("pip install ms-swift==3.9.1", "ms-swift 3.9.1, which is not a known release, is read as ms-swift@4.0.4"),
+        ("pip install ms-swift==3.9.1", "ms-swift 3.9.1, which is not a known release, is read as ms-swift@3.9.3"),
         ("pip install 'ms-swift[all]==4.1.3'", "ms-swift@4.1.3 (the file names 4.1.3)"),
         ("cd /opt/ms-swift-3.5.3/", "ms-swift 3.5.3, which is not a known release"),
         (

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
+
+import pytest
 
 from preflight.program.checkout.guarded_statements import sites
+from upstream import follow
 from upstream.follow import Line, followed
 
 NO_CALLS = re.compile(r"^$")
@@ -17,6 +21,10 @@ def releases(*texts: str, files: tuple[str, ...] = ()) -> list[Line]:
 
 def check(condition: str, *, before: str = "", function: str = "validate_args") -> str:
     return f"def {function}(args):\n{before}    assert {condition}\n"
+
+
+def said(lines: list[Line]) -> list[object]:
+    return [(line.id, line.before, [(number, site.line) for number, site in line.places.items()]) for line in lines]
 
 
 def shape(lines: list[Line]) -> list[dict[int, int]]:
@@ -114,3 +122,17 @@ def test_a_new_check_gets_no_name_that_another_has() -> None:
     after = again(before, [0, None, 1], "", text.replace("alpha_beta", "alpha_beta_gamma"), text)
     assert len({line.id for line in after}) == len(after)
     assert {line.id for line in before} <= {line.id for line in after}
+
+
+def test_lines_are_kept_and_continued(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PREFLIGHT_CACHE_DIR", str(tmp_path / "cache"))
+    whole = [sites("arguments.py", text, NO_CALLS) for text in (OLDER, NEWER, check("args.c % args.d == 0"), NEWER)]
+    plain = followed(whole)
+    ids: list[dict[tuple[str, int, str], str]] = [{(one.file, one.line, one.hash): "x" for one in whole[0]}, {}, {}, {}]
+    for before in ((), ids):
+        assert said(followed(whole, before)) == said(followed(whole, before, "abcd"))
+        monkeypatch.setattr(follow, "_followed_to", None)  # every step is kept
+        assert said(followed(whole, before, "abcd")) == said(followed(whole[:], before, "abcd"))
+        monkeypatch.undo()
+        monkeypatch.setenv("PREFLIGHT_CACHE_DIR", str(tmp_path / "cache"))
+    assert said(followed(whole, (), "abce")) == said(plain)

@@ -11,6 +11,10 @@ from typing import Any
 from preflight.dialects.megatron.options import table
 from upstream.frontends.rows import Row
 
+OLDER = "swift/megatron/argument/megatron_args.py"
+"""Megatron's arguments in 3.x. They are None if the model determines them; the defaults of the other models are set
+later (`_set_default`), and are those of Megatron."""
+PRECISION = ("bf16", "fp16")
 SWIFT = {  # the classes that make the parser of `megatron rlhf`, from the first base to the last
     "swift/ray_utils/arguments.py": ("RayArguments",),
     "swift/arguments/base_args/model_args.py": ("ModelArguments",),
@@ -19,21 +23,27 @@ SWIFT = {  # the classes that make the parser of `megatron rlhf`, from the first
     "swift/arguments/base_args/quant_args.py": ("QuantizeArguments",),
     "swift/arguments/base_args/generation_args.py": ("GenerationArguments",),
     "swift/arguments/base_args/base_args.py": ("BaseArguments",),
+    "swift/llm/argument/base_args/ray_args.py": ("RayArguments",),  # the rest of this folder: in 3.x
+    "swift/llm/argument/base_args/model_args.py": ("ModelArguments",),
+    "swift/llm/argument/base_args/template_args.py": ("TemplateArguments",),
+    "swift/llm/argument/base_args/data_args.py": ("DataArguments",),
+    "swift/llm/argument/base_args/quant_args.py": ("QuantizeArguments",),
+    "swift/llm/argument/base_args/generation_args.py": ("GenerationArguments",),
+    "swift/llm/argument/base_args/base_args.py": ("CompatArguments", "BaseArguments"),
     "swift/megatron/arguments/megatron_args.py": (
         "MegatronTunerMixin",
         "RLHFMegatronArgumentsMixin",
         "MegatronArguments",
     ),
-    "swift/megatron/argument/megatron_args.py": (  # in 3.x
-        *("MegatronTunerMixin", "RLHFMegatronArgumentsMixin", "ExtraMegatronArguments", "MegatronArguments"),
-    ),
-    "swift/llm/argument/base_args/base_args.py": ("BaseArguments",),
-    "swift/llm/argument/base_args/data_args.py": ("DataArguments",),
-    "swift/llm/argument/base_args/model_args.py": ("ModelArguments",),
+    OLDER: (*("MegatronTunerMixin", "RLHFMegatronArgumentsMixin", "ExtraMegatronArguments", "MegatronArguments"),),
+    "swift/megatron/argument/train_args.py": ("MegatronTrainArguments",),  # in 3.x
     "swift/megatron/arguments/megatron_base_args.py": ("MegatronBaseArguments",),
     "swift/megatron/arguments/sft_args.py": ("MegatronSftArguments",),
 }
-EXPORT = ("swift/megatron/arguments/export_args.py", ("MegatronExportArguments",))
+RLHF = ("swift/megatron/argument/rlhf_args.py", ("MegatronRLHFArguments",))
+"""Options that only `megatron rlhf` has before 3.9; its defaults are those of no other command."""
+EXPORTS = ("swift/megatron/arguments/export_args.py", "swift/megatron/argument/export_args.py")
+EXPORT = ("MegatronExportArguments",)
 """Additional options of `megatron export`, or options with other defaults there."""
 MEGATRONS = ("MegatronArguments", "MegatronExportArguments")
 """Classes whose fields have the same meaning as Megatron's arguments of that name."""
@@ -43,6 +53,9 @@ RENAMED = {
     **{"save_steps": "save_interval", "eval_steps": "eval_interval", "logging_steps": "log_interval"},
     **{"fp8_format": "fp8", "fp4_format": "fp4", "ddp_backend": "distributed_backend"},
     "muon_use_nesterov": "muon_nesterov",
+    "manual_gc_steps": "manual_gc_interval",
+    **{"max_epochs": "num_train_epochs", "adapter_load": "mcore_adapter"},  # in 3.x
+    **{"ref_load": "mcore_ref_model", "ref_adapter_load": "mcore_ref_adapter"},
     "virtual_pipeline_model_parallel_size": "num_virtual_stages_per_pipeline_rank",
 }
 """Keys of ms-swift with another name in Megatron."""
@@ -58,7 +71,12 @@ def ms_swift(text: Callable[[str], str]) -> dict[str, Any]:
     keys: dict[str, Row] = {}
     for file, classes in SWIFT.items():
         keys |= _of_file(file, classes, text, below)
-    return {"takes megatron": False, "dashes": True, "keys": keys, "export": _of_file(*EXPORT, text, below)}
+    for option, row in _of_file(*RLHF, text, below).items():
+        keys.setdefault(option, [*row[:2], None, *row[3:]])
+    if "--tuner_type" not in keys and "--train_type" in keys:  # its name until 4.0
+        keys["--train_type"][0] = "tuner_type"
+    export = {key: row for file in EXPORTS for key, row in _of_file(file, EXPORT, text, below).items()}
+    return {"takes megatron": False, "dashes": True, "keys": keys, "export": export}
 
 
 def _of_file(file: str, classes: Sequence[str], text: Callable[[str], str], below: Mapping[str, Any]) -> dict[str, Row]:
@@ -67,14 +85,17 @@ def _of_file(file: str, classes: Sequence[str], text: Callable[[str], str], belo
         tree = ast.parse(text(file))
     except subprocess.CalledProcessError:
         return {}
-    found = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    classes_of = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
     keys: dict[str, Row] = {}
     for name in classes:
-        for field in found[name].body if name in found else ():
+        for field in classes_of[name].body if name in classes_of else ():
             if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
                 own = field.target.id
                 same = own if name in MEGATRONS and own in below else f"own_{own}" if own in below else own
-                keys |= _swift_options(own, RENAMED.get(own, same), field)
+                found = _swift_options(own, RENAMED.get(own, same), field)
+                if file == OLDER and same == own and own not in PRECISION and found[f"--{own}"][2] is None:
+                    found[f"--{own}"][2] = below.get(own)
+                keys |= found
     return keys
 
 

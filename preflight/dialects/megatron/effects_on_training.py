@@ -40,6 +40,15 @@ _NAMES = frozenset(
         "moe_router_topk",
         "moe_grouped_gemm",
         "mtp_num_layers",
+        "num_nextn_predict_layers",
+        "mtp_loss_scale",
+        "mtp_after_norm",
+        "share_mtp_embedding_and_output_weight",
+        "embed_layernorm",
+        "expert_interval",
+        "noisy_gate_policy",
+        "moe_train_capacity_factor",
+        "qlora",
         "is_hybrid_model",
         "hybrid_layer_pattern",
         "hybrid_override_pattern",
@@ -78,7 +87,7 @@ _NAMES = frozenset(
 )
 # fmt: off
 _FAMILIES = ("rotary_", "rope_", "q_lora", "kv_lora", "qk_", "v_head", "linear_", "mamba_", "tokenizer_",
-    "num_layer_list", "init_method", "retro_", "retriever_", "hybrid_", "kitchen_", "teacher_")
+    "num_layer_list", "init_method", "retro_", "retriever_", "hybrid_", "kitchen_", "teacher_", "simpo_")
 # fmt: on
 
 
@@ -99,6 +108,11 @@ def keeps_in(entry: str) -> Callable[[str], bool]:
 
 
 TRAINS_WITH: Mapping[str, tuple[str, tuple[object, ...]]] = {
+    **dict.fromkeys(
+        ("q_lora_rank", "kv_lora_rank", "qk_head_dim", "qk_pos_emb_head_dim", "v_head_dim"),
+        ("multi_latent_attention", (True,)),
+    ),
+    "moe_layer_freq": ("num_experts", ()),
     "mscale_all_dim": ("multi_latent_attention", (True,)),
     "data_parallel_sharding_strategy": ("use_megatron_fsdp", (True,)),
     "muon_tp_mode": ("optimizer", ("muon", "dist_muon")),
@@ -116,7 +130,8 @@ TRAINS_WITH: Mapping[str, tuple[str, tuple[object, ...]]] = {
     "retro_project_dir": ("retro_add_retriever", (True,)),
     "retro_verify_neighbor_count": ("retro_add_retriever", (True,)),
 }
-"""Options that a release removes or whose defaults it changes, and the option whose values make them matter."""
+"""Options that a release removes or whose defaults it changes, and the option whose values make them matter; no values:
+any that is set."""
 
 _PARAMETERS = """num_layers encoder_num_layers decoder_num_layers hidden_size ffn_hidden_size kv_channels
     num_query_groups group_query_attention swiglu untie_embeddings_and_output_weights num_experts

@@ -83,6 +83,8 @@ REMOVED = {
     "--encoder-tensor-model-parallel-size": "",
     "--encoder-pipeline-model-parallel-size": "",
     "--no-async-tensor-model-parallel-allreduce": "",
+    "--num-nextn-predict-layers": "--mtp-num-layers",
+    "--mtp-loss-scale": "--mtp-loss-scaling-factor",
     "--mamba-headdim": "--mamba-head-dim",
     "--mamba-d-state": "--mamba-state-dim",
     "--mamba-ngroups": "--mamba-num-groups",

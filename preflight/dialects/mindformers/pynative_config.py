@@ -12,7 +12,8 @@ from preflight.dialects.mindformers.layout_edits import relayout
 from preflight.dialects.mindformers.pynative_derived import Derived, derive
 from preflight.dialects.mindformers.pynative_network_fields import DEFAULTS, NAMES
 from preflight.dialects.mindformers.pynative_plan import attention_variant, make_plan
-from preflight.dialects.mindformers.pynative_schema import defaults
+from preflight.dialects.mindformers.pynative_releases import RELEASES
+from preflight.dialects.mindformers.pynative_schema import VERSION, defaults
 from preflight.loaders.document import Document, Node, Unknown
 from preflight.run.arguments import REMOVE, Arguments, Switch
 from preflight.run.cluster import Cluster
@@ -24,14 +25,13 @@ from preflight.source.resolved_words import NO_WORLD_SIZE
 from preflight.source.typing_placeholders import Any
 
 FRAMEWORK = "pynative"
-VERSION = "2.1.0"
 
 
 def read_pynative(document: Document, tree: Node, surroundings: Surroundings) -> Reading:
     """Read a config. The network's fields are named `net.<field>`, regardless of the key of `model` that sets them."""
     request = surroundings.request
     asked = known_version(request.target.version) if request.target else VERSION
-    target = Target("mindformers", asked if asked.startswith("2") else VERSION)
+    target = Target("mindformers", asked if asked in RELEASES else VERSION)
     as_written = written(tree, document)
     if request.given:
         from preflight.dialects.mindformers.graph_namespace import told

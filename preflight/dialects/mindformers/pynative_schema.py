@@ -13,6 +13,10 @@ from preflight.source.record import NamedTuple
 from preflight.source.typing_placeholders import Any
 
 _CONFIG = "mindformers/pynative/config/config.py"
+VERSION = "2.1.0"
+"""The release of the schema."""
+UPSTREAM = f"{_CONFIG}:115"
+"""Where a section refuses an unknown key."""
 _CHECK = "mindformers/pynative/config/utils.py"
 _SCALARS = {"boolean": 98, "integer": 103, "number": 108, "string": 113}
 _KINDS: Mapping[str, ValueKind] = {
@@ -94,7 +98,7 @@ def _object(node: Node, part: dict[str, Any], key: Key) -> Iterator[Fault]:
         if isinstance(name, str) and name in fields:
             yield from _value(entry.value, fields[name], (*key, name))
         elif part.get("additionalProperties") is False:
-            yield Fault("unknown", (*key, str(name)), entry.key, "", f"{_CONFIG}:115", tuple(fields))
+            yield Fault("unknown", (*key, str(name)), entry.key, "", UPSTREAM, tuple(fields))
     for name in part.get("required", ()):
         if name not in present and "properties" not in fields[name]:
             yield Fault("missing", (*key, name), node, name, f"{_CHECK}:33")
