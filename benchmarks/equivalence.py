@@ -66,33 +66,34 @@ def equivalent(rule: Constraint, mutant: Constraint) -> bool:
 
 def _decides_nothing(rule: Constraint, mutant: Constraint) -> bool:
     """Whether a part was dropped without which the parts beside it that read the same arguments decide the same."""
-    old, new = rule.refuse, mutant.refuse
-    while old.op in ("and", "or"):
-        rest = [new] if new.op != old.op else list(new.parts)
-        if len(rest) != len(old.parts) or new.op != old.op:
-            break
-        pairs = [pair for pair in zip(old.parts, rest, strict=True) if pair[0] is not pair[1]]
-        if len(pairs) != 1:
-            return False
-        old, new = pairs[0]
-    kept = list(new.parts) if new.op == old.op else [new]
-    dropped = [part for part in old.parts if not any(part is one for one in kept)]
-    if old.op not in ("and", "or") or len(dropped) != 1 or len(kept) != len(old.parts) - 1:
+    op, parts, kept = _parts_beside(rule.refuse, mutant.refuse)
+    dropped = [part for part in parts if not any(part is one for one in kept)]
+    if op not in ("and", "or") or len(dropped) != 1 or len(kept) != len(parts) - 1:
         return False
     names = {handle.name for handle in dropped[0].handles()}
     near = [part for part in kept if names & {handle.name for handle in part.handles()}]
     if not near:
         return False
-    whole = replace(rule, refuse=Expression(old.op, *dropped, *near))
+    whole = replace(rule, refuse=Expression(op, *dropped, *near))
     values = {name: [*found, Unknown("not given")] for name, found in domains(whole, whole).items()}
     if prod(map(len, values.values())) > MOST:
         return False
-    beside = near[0] if len(near) == 1 else Expression(old.op, *near)
+    beside = near[0] if len(near) == 1 else Expression(op, *near)
     for combination in product(*values.values()):
         given = dict(zip(values, combination, strict=True))
         if _outcome(whole.refuse, given) != _outcome(beside, given):
             return False
     return True
+
+
+def _parts_beside(old: Expression, new: Expression) -> tuple[str, list[Expression], list[Expression]]:
+    """The innermost `and` or `or` that was changed: its operator, its parts, and the parts that are left."""
+    while True:
+        parts, rest = ([part for part in one.parts if isinstance(part, Expression)] for one in (old, new))
+        changed = [pair for pair in zip(parts, rest, strict=False) if pair[0] is not pair[1]]
+        if old.op not in ("and", "or") or new.op != old.op or len(parts) != len(rest) or len(changed) != 1:
+            return old.op, parts, rest if new.op == old.op else [new]
+        ((old, new),) = changed
 
 
 def _said(rule: Constraint, given: Mapping[Name, Any]) -> str:
