@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from preflight import Finding, Job, Message, Severity, Unverified, Value, rule
+from preflight import Finding, Job, Message, Severity, Unverified, rule
 from preflight.loaders.document import Document
 from preflight.run.published_models import Published, names_another, of_file, published
 from preflight.source.finding import Kind
@@ -178,11 +178,10 @@ def differs_from_published(job: Job) -> Iterator[Finding | Unverified]:
         own.pop("query_groups", None)
     known = {name: value for name, value in own.items() if isinstance(value.raw, int)}
     odd = [name for name, value in known.items() if value.raw != model.sizes[name]]
-    experts = job.plan.model.experts
-    lost = next((value for value in (*own.values(), experts) if not value.known), None)
+    lost = next((value for value in (*own.values(), job.plan.model.experts) if not value.known), None)
     if lost is not None and not odd:
         yield Unverified(lost.because)
-    if lost is not None or len(known) < max(LEAST, len(own)) or _is_of_experts(experts) != ("experts" in model.sizes):
+    if lost is not None or len(known) < max(LEAST, len(own)) or _is_of_experts(job) != ("experts" in model.sizes):
         return
     if not odd and job.plan.model.layers.raw == model.sizes["layers"]:
         yield from _traits(job, model)
@@ -322,6 +321,7 @@ def _rotary_base(job: Job, model: Published) -> Iterator[Finding]:
     )
 
 
-def _is_of_experts(experts: Value) -> bool:
+def _is_of_experts(job: Job) -> bool:
     """Whether the network has experts: such a network is not meant to match a dense model whose tokenizer it uses."""
+    experts = job.plan.model.experts
     return isinstance(experts.raw, int) and experts.raw > 1
