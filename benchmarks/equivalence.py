@@ -5,12 +5,17 @@ None if there is no default), the numbers of the condition and their neighbours,
 one. If the original and the mutant agree on every combination (speaks, silent, unknown), the mutant is not a wrong
 rule. A run that types none of a rule's arguments is not looked at by the rule; only MindFormers' mcore kind has values
 of its mcore network. If there are too many combinations to try, it counts as a wrong rule.
+
+A dropped part of an `and` or `or` is tried alone first, with only the parts beside it that read the same arguments, on
+the same values and an unknown one: if they decide the same without it, so does the whole condition. `X is set` beside
+`X > 3` is such a part, because a comparison with nothing reports nothing.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import combinations, product
 from math import prod
 from typing import Any
@@ -20,7 +25,7 @@ from preflight.dialects.megatron.options import UNASKED, Flag, built_on, table
 from preflight.lint.constraint import Constraint
 from preflight.lint.evaluator import evaluate
 from preflight.lint.expressions import Expression, Handle
-from preflight.loaders.document import Unknown
+from preflight.loaders.document import UNKNOWN, Unknown
 from preflight.run.version_ranges import matches
 
 KIND = ("kind", "effective")
@@ -37,6 +42,8 @@ def verdict(refuse: Expression, read: Any) -> str:
 
 def equivalent(rule: Constraint, mutant: Constraint) -> bool:
     """Whether no combination of values distinguishes them."""
+    if _decides_nothing(rule, mutant):
+        return True
     values = domains(rule, mutant)
     many = prod(map(len, values.values()))
     names = list(values)
@@ -57,12 +64,50 @@ def equivalent(rule: Constraint, mutant: Constraint) -> bool:
     return many <= MOST
 
 
+def _decides_nothing(rule: Constraint, mutant: Constraint) -> bool:
+    """Whether a part was dropped without which the parts beside it that read the same arguments decide the same."""
+    op, parts, kept = _parts_beside(rule.refuse, mutant.refuse)
+    dropped = [part for part in parts if not any(part is one for one in kept)]
+    if op not in ("and", "or") or len(dropped) != 1 or len(kept) != len(parts) - 1:
+        return False
+    names = {handle.name for handle in dropped[0].handles()}
+    near = [part for part in kept if names & {handle.name for handle in part.handles()}]
+    if not near:
+        return False
+    whole = replace(rule, refuse=Expression(op, *dropped, *near))
+    values = {name: [*found, Unknown("not given")] for name, found in domains(whole, whole).items()}
+    if prod(map(len, values.values())) > MOST:
+        return False
+    beside = near[0] if len(near) == 1 else Expression(op, *near)
+    for combination in product(*values.values()):
+        given = dict(zip(values, combination, strict=True))
+        if _outcome(whole.refuse, given) != _outcome(beside, given):
+            return False
+    return True
+
+
+def _parts_beside(old: Expression, new: Expression) -> tuple[str, list[Expression], list[Expression]]:
+    """The innermost `and` or `or` that was changed: its operator, its parts, and the parts that are left."""
+    while True:
+        parts, rest = ([part for part in one.parts if isinstance(part, Expression)] for one in (old, new))
+        changed = [pair for pair in zip(parts, rest, strict=False) if pair[0] is not pair[1]]
+        if old.op not in ("and", "or") or new.op != old.op or len(parts) != len(rest) or len(changed) != 1:
+            return old.op, parts, rest if new.op == old.op else [new]
+        ((old, new),) = changed
+
+
 def _said(rule: Constraint, given: Mapping[Name, Any]) -> str:
     """The result of a rule on a run with these values.
     It ignores a run that sets none of its arguments."""
     names = {(handle.name, handle.view) for handle in rule.refuse.handles() if handle.view != "environment"}
     typed = any(given[name] is not None and (given[name], name[1]) != (False, "given") for name in names)
-    return verdict(rule.refuse, lambda handle: given[handle.name, handle.view]) if typed or rule.always else "silent"
+    return _outcome(rule.refuse, given) if typed or rule.always else "silent"
+
+
+def _outcome(refuse: Expression, given: Mapping[Name, Any]) -> str:
+    """The output of a rule: it is silent where a comparison has nothing to compare, as where it does not hold."""
+    said = evaluate(refuse, lambda handle: given[handle.name, handle.view])
+    return "silent" if said is UNKNOWN else "unknown" if isinstance(said, Unknown) else "speaks" if said else "silent"
 
 
 def domains(rule: Constraint, mutant: Constraint) -> Mapping[Name, list[Any]]:

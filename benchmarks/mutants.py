@@ -2,8 +2,8 @@
 
 A declared check: a comparison inverted; an order made strict or not strict if both sides are arguments (with a number,
 the number changes instead); a part of an `and` or `or` dropped; a number raised by one; a choice dropped from a list. A
-part that a condition uses in several places (a name of the rules' module) is one place in the source, so it changes in
-all of them.
+part that conditions use in several places (a name of the rules' module, such as TRAINS) is one place in the source, so
+it changes in all of them, also in those of other rules: that is one mutant.
 
 A rule that is a function: the same, in the syntax tree of its module. Not mutated, because no value of them is wrong:
 defaults of annotated fields; numbers from 50 on, which are lines of checks upstream, and the places of a finding
@@ -43,11 +43,13 @@ SIGNS = {
 
 
 class Mutant(NamedTuple):
-    """One change: its kind, its description, and the mutated rule."""
+    """One change: its kind, its description, the mutated rule, and the place: the changed expression and the number of
+    the change in it."""
 
     kind: str
     text: str
     rule: Checkable
+    place: tuple[int, int]
 
 
 def shown(node: object) -> str:
@@ -115,10 +117,10 @@ def variants(node: Expression) -> Iterator[tuple[str, str, object]]:
 def of_declared(rule: Constraint) -> Iterator[Mutant]:
     """Mutants of a declared check."""
     for node in nodes(rule.refuse):
-        for kind, text, new in variants(node):
+        for number, (kind, text, new) in enumerate(variants(node)):
             anew = put(rule.refuse, node, new)
             if isinstance(anew, Expression):
-                yield Mutant(kind, text, replace(rule, refuse=anew))
+                yield Mutant(kind, text, replace(rule, refuse=anew), (id(node), number))
 
 
 class _Turn(ast.NodeTransformer):

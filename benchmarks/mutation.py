@@ -78,12 +78,14 @@ class Tally:
         self.same: Counter[tuple[str, str]] = Counter()
         self.survivors: dict[str, list[str]] = defaultdict(list)
 
-    def declared(self, rule: Constraint, mutant: Mutant, runs: Runs) -> None:
-        dead = killed(mutant.rule, rule, runs)
-        if not dead and isinstance(mutant.rule, Constraint) and equivalent(rule, mutant.rule):
+    def declared(self, changed: list[tuple[Constraint, Mutant]], runs: Runs) -> None:
+        """One change, in every rule whose condition has it."""
+        (first, mutant), *_ = changed
+        dead = any(killed(mutant.rule, rule, runs) for rule, mutant in changed)
+        if not dead and all(isinstance(m.rule, Constraint) and equivalent(rule, m.rule) for rule, m in changed):
             self.same["declared", mutant.kind] += 1
         else:
-            self._count(("declared", mutant.kind), dead, rule.id, mutant.text)
+            self._count(("declared", mutant.kind), dead, first.id, mutant.text)
 
     def module(self, rules: list[Rule], runs: Runs) -> None:
         """The mutants of the functions of one module."""
@@ -108,12 +110,15 @@ def measured(only: str) -> Tally:
     """Run every mutant of the rules with a word in their id against the fixtures."""
     runs, tally = Runs(), Tally()
     functions: dict[str, list[Rule]] = defaultdict(list)
+    declared: dict[tuple[int, int], list[tuple[Constraint, Mutant]]] = defaultdict(list)
     for rule in RULES.values():
         if only in rule.id and isinstance(rule, Rule):
             functions[rule.function.__module__].append(rule)
         if only in rule.id and isinstance(rule, Constraint):
             for mutant in of_declared(rule):
-                tally.declared(rule, mutant, runs)
+                declared[mutant.place].append((rule, mutant))
+    for changed in declared.values():
+        tally.declared(changed, runs)
     for rules in functions.values():
         tally.module(rules, runs)
     return tally

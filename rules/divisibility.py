@@ -90,7 +90,7 @@ def batch_not_divisible(job: Job) -> Iterator[Finding | Unverified]:
 
 
 def _is_power(number: int) -> bool:
-    return number & (number - 1) == 0
+    return number.bit_count() == 1
 
 
 def _is_settled(total: int, ranks: int) -> bool:
@@ -121,11 +121,11 @@ def _totals(total: Value, unit: int, settled: bool) -> Iterator[Fix]:
     )
     if near == 0:
         near, far = far, 0
-    power = 1 << max(total.raw.bit_length() - 1, 0)
+    power = 1 << total.raw.bit_length() - 1
     round_ones = [size for size in (power, 2 * power) if size % unit == 0 and abs(size - total.raw) * 16 <= total.raw]
     guess = (
         settled
-        or (2 * rest == unit and (not _is_power(near) or (far > 0 and _is_power(far))))
+        or (2 * rest == unit and (not _is_power(near) or _is_power(far)))
         or bool(round_ones and not _is_power(near))
     )
     for size in dict.fromkeys([*round_ones, near, far] if guess else [near]):

@@ -185,12 +185,12 @@ def differs_from_published(job: Job) -> Iterator[Finding | Unverified]:
         return
     model = next((one for one in models if len(_odd(_compared(job, one), one)) <= 1), models[0])
     own = _compared(job, model)
-    known = {name: value for name, value in own.items() if value.known and isinstance(value.raw, int)}
+    known = {name: value for name, value in own.items() if isinstance(value.raw, int)}
     odd = _odd(own, model)
-    lost = next((value for value in own.values() if not value.known), None)
+    lost = next((value for value in (*own.values(), job.plan.model.experts) if not value.known), None)
     if lost is not None and not odd:
         yield Unverified(lost.because)
-    if len(known) < max(LEAST, len(own)) or _is_of_experts(job) != ("experts" in model.sizes):
+    if lost is not None or len(known) < max(LEAST, len(own)) or _is_of_experts(job) != ("experts" in model.sizes):
         return
     if not odd and _all_layers(job.plan.model.layers.raw, model.sizes["layers"]):
         yield from _traits(job, model)
@@ -277,7 +277,7 @@ SHORTENED = 0.75
 def _layers(job: Job, model: Published) -> Iterator[Finding]:
     """A layer count that is close to the published one."""
     value, wanted = job.plan.model.layers, model.sizes["layers"]
-    if not value.known or not isinstance(value.raw, int) or not wanted * SHORTENED <= value.raw < wanted:
+    if not isinstance(value.raw, int) or not wanted * SHORTENED <= value.raw < wanted:
         return
     yield Finding(
         Message(
@@ -305,12 +305,12 @@ def _traits(job: Job, model: Published) -> Iterator[Finding | Unverified]:
         wanted["qk_norm"] = bool(model.traits.get("qk_norm"))
         wanted |= {"head_dim": model.sizes["head_dim"]} if "head_dim" in model.sizes else {}
     own = {name: getattr(job.plan.model, name) for name in wanted}
-    odd = [name for name, value in own.items() if value.known and value.raw != wanted[name]]
-    if "bias" in odd and "qkv_bias" in odd:
-        odd.remove("qkv_bias")  # one option decides both
     if any(not value.known for value in own.values()):
         yield Unverified(next(value.because for value in own.values() if not value.known))
         return
+    odd = [name for name, value in own.items() if value.raw != wanted[name]]
+    if "bias" in odd and "qkv_bias" in odd:
+        odd.remove("qkv_bias")  # one option decides both
     if not odd:
         yield from _latent(job, model)
         yield from _norm(job, model)
@@ -354,13 +354,13 @@ def _has_own_base(job: Job, model: Published) -> bool:
     """Whether the run states another rotary base: with a trait that differs as well, it is a different network
     that only uses the tokenizer."""
     value = job.plan.model.rotary_base
-    return value.known and value.setting is not None and value.raw != model.traits.get("theta", value.raw)
+    return value.setting is not None and value.raw != model.traits.get("theta", value.raw)
 
 
 def _norm(job: Job, model: Published) -> Iterator[Finding]:
     """A LayerNorm; all models of the table have an RMSNorm."""
     value = job.plan.model.norm
-    if not value.known or value.raw != "layer":
+    if value.raw != "layer":
         return
     message = Message("{model} has RMSNorm, but this run has LayerNorm", model=model.name)
     yield Finding(message, span=job.place(value, job.plan.model.hidden))
@@ -369,7 +369,7 @@ def _norm(job: Job, model: Published) -> Iterator[Finding]:
 def _rotary_base(job: Job, model: Published) -> Iterator[Finding]:
     """A rotary base that is less than the published one; a larger base extends the context on purpose."""
     value, wanted = job.plan.model.rotary_base, model.traits.get("theta")
-    if wanted is None or not value.known or not isinstance(value.raw, (int, float)) or value.raw >= wanted:
+    if wanted is None or not isinstance(value.raw, (int, float)) or value.raw >= wanted:
         return
     yield Finding(
         Message(
@@ -401,4 +401,4 @@ def _rotary_part(job: Job, model: Published) -> Iterator[Finding]:
 def _is_of_experts(job: Job) -> bool:
     """Whether the network has experts: such a network is not meant to match a dense model whose tokenizer it uses."""
     experts = job.plan.model.experts
-    return experts.known and isinstance(experts.raw, int) and experts.raw > 1
+    return isinstance(experts.raw, int) and experts.raw > 1

@@ -45,11 +45,11 @@ def no_training_split(job: Job) -> Iterator[Finding | Unverified]:
         shares = [float(share) for share in text.replace("/", ",").split(",")]
     except ValueError:
         return
-    if len(shares) > 1 and shares[0] == 0:
+    if shares[0] == 0:
         yield Finding(
             Message("--split {value} leaves no data to train on", value=text), job.place(value), key=value.key
         )
-    elif len(shares) > 1 and min(shares) >= 0 and shares[0] < sum(shares) / 2:
+    elif min(shares) >= 0 and shares[0] < sum(shares) / 2:
         message = Message(
             "--split {value} trains on {share:.3g}% of the data, because the first number is the training share",
             value=text,

@@ -80,21 +80,17 @@ def core_pipeline_layout(job: Job) -> Iterator[Finding | Unverified]:
     message, site = said
     value = typed(job, NAME)[0]
     place = f"{MINDSPEED}:{MINDSPEED_LINES[site]}" if mindspeed else place_of(job, site)
-    fix = _predicted(job, str(text[0]), predictions, pipeline)
+    fix = _predicted(job, str(text[0]), predictions)
     yield Finding(message, span=job.place(value), key=value.key, upstream=place, layout=fix is None, fix=fix)
 
 
-def _predicted(job: Job, text: str, predictions: int | None, pipeline: int) -> Fix | None:
+def _predicted(job: Job, text: str, predictions: int | None) -> Fix | None:
     """The layout with its prediction layers moved in front of the loss, if nothing else is wrong with it."""
     layout, value = parse_layout(text), typed(job, NAME)[0]
-    if predictions is None or layout.strange or _ends(layout) or not text.endswith("L") or layout.count("m"):
+    if not predictions or layout.strange or _ends(layout) or not text.endswith("L") or layout.count("m"):
         return None
     new = f"{text[:-1]}{'m' * predictions}L"
-    layers = layout.count("t")
-    sound = not _counts(parse_layout(new), layers, predictions) and not _predictions(
-        parse_layout(new), pipeline, predictions
-    )
-    edits = value.becomes(new) if sound and layers == job.arguments.get("num_layers").raw and predictions else ()
+    edits = value.becomes(new) if layout.count("t") == job.arguments.get("num_layers").raw else ()
     return Fix(f"add the prediction layers to it: {new}", edits) if edits else None
 
 

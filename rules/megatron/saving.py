@@ -260,7 +260,9 @@ def misspelt(one: str, other: str) -> bool:
     if len(long) == len(short) + 1:
         at = next((i for i, c in enumerate(short) if c != long[i]), len(short))
         return short[at:] == long[at + 1 :] and (at < len(short) or long[-1] == "s")
-    off = [i for i, c in enumerate(short) if c != long[i]] if len(short) == len(long) else [0]
+    if len(long) != len(short):
+        return False
+    off = [i for i, c in enumerate(short) if c != long[i]]
     swapped = len(off) == 2 and off[1] == off[0] + 1 and short[off[0]] + short[off[1]] == long[off[1]] + long[off[0]]
     return not off or swapped
 

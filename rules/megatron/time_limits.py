@@ -108,7 +108,7 @@ def limit_in_minutes(job: Job) -> Iterator[Finding]:
         return
     place, minutes, text = found
     shown = text.partition(":")
-    if shown[2] == "00" and "-" not in text and shown[0].isdecimal() and int(shown[0]) in HOURS:
+    if shown[2] == "00" and shown[0].isdecimal() and int(shown[0]) in HOURS:
         message = Message(
             "{text} is {minutes:.0f} minutes for {count:,} iterations; hours are written as {text}:00",
             text=text,

@@ -16,8 +16,7 @@ PLAIN, WITH_MASK = 4, 5
 def _is_blended(job: Job) -> bool:
     a = job.arguments
     return (
-        a.get("kind").raw in ("legacy", "mcore")
-        and trains(a)
+        trains(a)
         and a.get(f"{LOADER}.type").raw == "BlendedMegatronDatasetDataLoader"
         and a.get(f"{LOADER}.datasets_type").raw == "GPTDataset"
         and matches(job.target.version, ">=1.5, <2")
@@ -66,7 +65,7 @@ def blended_columns(job: Job) -> Iterator[Finding]:
     mask, compressed = (
         job.arguments.get(f"{CONFIG}.{name}") for name in ("create_attention_mask", "create_compressed_eod_mask")
     )
-    if columns is None or not isinstance(columns.raw, list) or not (mask.known and compressed.known):
+    if columns is None or not isinstance(columns.raw, list):
         return
     if not all(value.raw in (None, True, False) for value in (mask, compressed)) or not (
         mask.written or compressed.raw

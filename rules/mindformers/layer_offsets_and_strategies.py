@@ -226,7 +226,7 @@ def _strategy(job: Job, full: Value, strategy: Value, data: Value) -> Iterator[F
 def _columns(job: Job) -> list[object] | None:
     """The columns that the data set passes to the network, if they are given."""
     columns = job.arguments.given("train_dataset.input_columns")
-    return columns.raw if columns is not None and columns.known and isinstance(columns.raw, list) else None
+    return columns.raw if columns is not None and isinstance(columns.raw, list) else None
 
 
 _TOO_FEW = "dataset_strategy has {entries} entries for the {columns} columns of train_dataset.input_columns"

@@ -175,12 +175,12 @@ def _module_of_specs(spec: object) -> str | None:
 
 
 def _is_no_layer(name: str) -> bool:
-    known = name in LAYERS or name.rpartition(".")[2] in LAYERS
+    known = name.rpartition(".")[2] in LAYERS
     return not known and (name in FOREIGN or "," in name or (name.startswith("linear") and bool(_near(name))))
 
 
-def _near(name: str) -> str:
-    return nearest(name, LAYERS, 0.8) or ""
+def _near(name: str) -> str | None:
+    return nearest(name, LAYERS, 0.8)
 
 
 def _hint(names: list[str]) -> Message | str:
