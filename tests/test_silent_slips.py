@@ -58,7 +58,7 @@ KINDS: dict[str, list[tuple[str, str, str, str]]] = {
     "a factor out of every proportion": [
         ("Qwen3-14B", "--weight-decay 1e-1", "--weight-decay 1e1", "megatron/weight-decay-above-ten"),
         ("Qwen3-14B", "--clip-grad 1.0", "--clip-grad -1.0", "megatron/clip-grad-negative"),
-        ("Qwen3-14B", "--init-method-std 0.01", "--init-method-std 1", "megatron/init-too-wide"),
+        ("Qwen3-14B", "--finetune --save", "--init-method-std 1 --save", "megatron/init-too-wide"),
         ("Qwen3-14B", "--lr 1.25e-6", "--lr 1.25e6", "megatron/learning-rate-above-one"),
         ("Llama-2-13b-hf", "--seed 42", "--seed 42 --rotary-percent 50", "megatron/rotary-percent-above-one"),
         ("Llama-2-13b-hf", "--seed 42", "--seed 42 --adam-beta2 9.5", "megatron/adam-beta-out-of-range"),

@@ -239,7 +239,7 @@ MS_SWIFT.add(
     refuse(
         "no-train-length",
         all_of(a.train_iters.is_none, a.num_train_epochs.is_none, ~a.use_ray),
-        message="neither --num_train_epochs nor --train_iters is given, so the length of the training is unknown",
+        message="neither a number of epochs nor --train_iters is given, so the length of the training is unknown",
         why=LATE,
         upstream="swift/megatron/utils/megatron_lm_utils.py:583",
         always=True,

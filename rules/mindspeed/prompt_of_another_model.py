@@ -42,7 +42,7 @@ FAMILIES = {
 GENERATIONS = ("llama", "deepseek")
 """Families whose templates differ by generation, and are named after it."""
 OTHERS = ("distill", "seed", "bailing", "ling", "minicpm", "phi", "grok", "plm", "kimi", "longcat", "minimax")
-"""Names of models that have the template of another family, or are of a family without a template of its own."""
+"""Names of models that have the template of another family, or are of a family that has no template."""
 LONGEST = 300
 _FAMILY = lazy_pattern("(" + "|".join(FAMILIES) + r")(?:lm)?[-_ v]{0,2}(?:r1|coder|v)?[-_]?(\d)?")
 

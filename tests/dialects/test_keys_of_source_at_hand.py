@@ -23,7 +23,7 @@ def kinds(folder: Path, name: str, files: dict[str, str]) -> dict[str, Severity 
 
 @pytest.mark.parametrize(
     ("option", "told"),
-    [("load_safetensors true", False), ("no_initialization false", False), ("load_safetensor true", True)],
+    [("load_safetensors true", False), ("no_initialization false", False), ("load_safetensorz true", True)],
 )
 def test_an_older_program_at_hand_has_options_of_its_own(tmp_path: Path, option: str, told: bool) -> None:
     files = {

@@ -132,8 +132,8 @@ SWIFT = "NPROC_PER_NODE=8 megatron sft --model m --dataset d --tensor_model_para
 @pytest.mark.parametrize(
     ("more", "says"),
     [
-        ("--load_safetensors true --train_type lora", "which other releases of ms-swift have"),
-        ("--train_type full --max_epochs 2 --load x", "which other releases of ms-swift have"),
+        ("--packing_cache x --tuner_type lora --max_epochs 2", "which other releases of ms-swift have"),
+        ("--packing_cache x --max_epochs 2 --no_log_throughput true", "which other releases of ms-swift have"),
         ("--of_no_release 1 --of_none_either 2", "no release of ms-swift has the options"),
     ],
 )
@@ -144,7 +144,7 @@ def test_options_of_other_releases_of_a_front_end_are_no_fork(more: str, says: s
 
 
 def test_options_of_other_releases_and_of_none_are_told_apart() -> None:
-    more = "--load_safetensors true --train_type lora --of_no_release 1 --of_none_either 2"
+    more = "--num_workers 8 --output_dir out --of_no_release 1 --of_none_either 2"
     found = preflight.check_text(SWIFT.format(more=more), name="run.sh").findings
     assert len([f for f in found if f.rule == "unread-key"]) == 2
 

@@ -209,13 +209,14 @@ SWIFT = "NPROC_PER_NODE=8 megatron sft --micro_batch_size 1 --global_batch_size 
 @pytest.mark.parametrize(
     ("more", "expected"),
     [
-        ("--load Qwen3-mcore --max_epochs 1 --save out", Severity.NOTE),
-        ("--load Qwen3-mcore --train_iters 100 --save out", Severity.NOTE),
-        ("--load_safetensors true --save_safetensors true --max_epochs 1", Severity.NOTE),
-        ("--load Qwen3-mcore --save out", Severity.NOTE),
-        ("--model Qwen3 --train_type lora --max_epochs 1", Severity.NOTE),
+        ("--load Qwen3-mcore --max_epochs 1 --save out", None),
+        ("--load Qwen3-mcore --train_iters 100 --save out", None),
+        ("--load_safetensors true --save_safetensors true --max_epochs 1", None),
+        ("--load Qwen3-mcore --save out", None),
+        ("--model Qwen3 --train_type lora --max_epochs 1", None),
         ("--model Qwen3 --tuner_type lora --num_train_epochs 1", None),
         ("--model Qwen3 --lr 1e-5", None),
+        ("--model Qwen3 --packing_cache x --max_epochs 1", Severity.NOTE),
         ("--model Qwen3 --own_switch 1 --other_switch 2", Severity.WARNING),
     ],
 )

@@ -78,6 +78,7 @@ RUN_TIME = {
     ),
     "preflight/loaders/shell/expansion_forms.py": [],
     "preflight/loaders/shell/cut_commands_and_unused_variables.py": [r"(.?)\$\{name\[[@*]\]\}", r"\$\{?name\b"],
+    "preflight/loaders/shell/refused_arithmetic.py": [r"(?<![\w$-])name\+?="],
     "preflight/run/published_models.py": [r"(?<!\d)7[^a-z0-9]?5b"],
     "preflight/run/project_settings.py": [r"(?m)^[ \t]*\[*[\w.\-\"']*\bkey[\"']?[ \t]*[=.\]]"],
     "rules/mindformers/pynative_layers.py": [],

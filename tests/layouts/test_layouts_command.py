@@ -221,7 +221,7 @@ def test_an_older_release_counts_the_layers_of_virtual_stages_and_a_hidden_vocab
     script.write_text(OLD_SCRIPT)
     few = ("run.sh", "--device", "910b1", "--target", "mindspeed-llm@1.0.0", "--keep", "pp=2", "--keep", "vpp=10")
     code, out, _ = ran(capsys, *few, "--show", "1", "--apply", "1")
-    assert (code, "assumed: a vocabulary of 64000" in out) == (0, True)
+    assert (code, "assumed: a vocabulary size of 64000" in out) == (0, True)
     assert "--num-layers-per-virtual-pipeline-stage 2" in script.read_text()
     assert (
         ran(capsys, "run.sh", "--device", "910b1", "--target", "mindspeed-llm@1.0.0")[1].splitlines()[2].split()[3]

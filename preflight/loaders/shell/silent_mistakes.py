@@ -264,7 +264,7 @@ def _started_in(path: str, removed: str, found: Found) -> str:
 
 
 _GIVEN = lazy_pattern(r"(?<![\w])(WORLD_SIZE|LOCAL_RANK|RANK)=[\\\"']{0,3}\$\{?(SLURM_\w{1,40})\}?(?=[\s\"';\\]|\Z)")
-_OWN_TASKS = lazy_pattern(r"srun(?:[^\n|;\\]|\\\s?){0,400}(?:[ \t]-n|--ntasks|[ \t]-N|--nodes)")
+_OWN_TASKS = lazy_pattern(r"srun(?:[^\n|;\\]|\\(?:\r?\n)?){0,400}(?:[ \t]-n|--ntasks|[ \t]-N|--nodes)")
 """A step with its own number of tasks."""
 _NODE_COUNTS = frozenset("SLURM_NNODES SLURM_JOB_NUM_NODES".split())
 _LAUNCHERS = lazy_pattern(r"torchrun|torch\.distributed|accelerate|deepspeed|msrun")
