@@ -63,7 +63,7 @@ def _allocator(name: str, text: str) -> Iterator[str]:
         option, colon, value = part.partition(":")
         if not colon or option not in OPTIONS:
             near = nearest(option, OPTIONS, 0.7)
-            hint = Message("; did you mean {near}", near=near) if near and near != option else ""
+            hint = Message("; did you mean {near}?", near=near) if near and near != option else ""
             yield Message("{name} has no option {option!r}{hint}", name=name, option=option, hint=hint)
             return
         given[option] = value
@@ -289,7 +289,9 @@ def not_exported(job: Job) -> Iterator[Finding]:
             yield finding
 
 
-PACKAGE_NOT_LISTED_OTHER = "the job's interpreter has {package} {version}; {framework} {release} lists {listed}"
+PACKAGE_NOT_LISTED_OTHER = (
+    "the job's interpreter has {package} {version}, but the version table of {framework} {release} lists {listed}"
+)
 
 
 @rule(id="package-not-listed", severity=Severity.NOTE, reads=("(site)",))

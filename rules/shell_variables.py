@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from preflight import Finding, Fix, Job, Message, Severity, Value, known, rule
 from preflight.lint.uncertain_facts import topic
+from preflight.source.finding import continued
 from preflight.source.record import replace
 
 MANY = 3
@@ -75,9 +76,8 @@ def _of_launcher(finding: Finding, job: Job) -> Finding:
     needed = math.prod(ranks)
     if words != [(finding.span.path, finding.span.start)] or needed == 1:
         return finding
-    template = "{message}; torchrun then starts 1 process, but the layout needs {needed}"
-    message = Message(template, message=finding.message, needed=needed)
-    return replace(finding, message=message, severity=Severity.ERROR)
+    result = Message("torchrun then starts 1 process, but the layout needs {needed}", needed=needed)
+    return replace(finding, message=continued(finding.message, result), severity=Severity.ERROR)
 
 
 @rule(id="unused-option-variable", severity=Severity.WARNING, noticed=True)

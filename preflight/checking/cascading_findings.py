@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from preflight.job import Job
 from preflight.lint.rule import Checkable
 from preflight.run.value import known
-from preflight.source.finding import Finding, Kind, Message, Related, Severity
+from preflight.source.finding import Finding, Kind, Related, Severity, continued
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.record import replace
 
@@ -171,6 +171,6 @@ def _misses(finding: Finding, rules: Mapping[str, Checkable], missing: set[str])
 
 def _with_cause(finding: Finding, cause: Finding) -> Finding:
     """The finding with its cause, and only with the fix of the cause."""
-    message = Message("{message}; {cause}", message=finding.message, cause=cause.message)
+    message = continued(finding.message, cause.message)
     related = (*finding.related, Related(cause.span, "never used"))
     return replace(finding, message=message, related=related, fix=cause.fix, alternatives=cause.alternatives)

@@ -172,7 +172,7 @@ def _slips(tree: Node) -> Iterator[Problem]:
             name = str(entry.key.value)
             near = nearest(name, known, SLIP) if name not in known else None
             if near:
-                template = "AReaL has no key {section}.{name}; did you mean {near}"
+                template = "AReaL has no key {section}.{name}; did you mean {near}?"
                 message = Message(template, section=section, name=name, near=near)
                 yield Problem(UNREAD, message, entry.key.span, harmless=True, unknown_option=True)
 

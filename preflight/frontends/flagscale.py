@@ -198,7 +198,7 @@ def of_names(config: Composed) -> Iterator[Problem]:
         if found.node is None or not isinstance(found.value, str) or found.value in known or "$" in found.value:
             continue
         near = nearest(found.value, known, 0.6)
-        hint = Message("; did you mean {near}", near=near) if near else ""
+        hint = Message("; did you mean {near}?", near=near) if near else ""
         values = {"key": ".".join(path), "choices": known, "value": found.value, "hint": hint}
         yield Problem(REFUSED, Message("{key} takes {choices:and}, not {value}{hint}", **values), found.node.span)
 

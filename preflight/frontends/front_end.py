@@ -18,7 +18,7 @@ from preflight.loaders.document import Problem
 from preflight.run.request import Target
 from preflight.run.training_plan import Plan
 from preflight.run.value import Value, default
-from preflight.source.finding import Message, values_of
+from preflight.source.finding import Message, continued, values_of
 from preflight.source.record import NamedTuple
 from preflight.source.source_file import Span
 from preflight.source.spelling import nearest
@@ -218,7 +218,7 @@ def _of_release(front_end: FrontEnd, fault: Problem) -> Problem:
     said = values_of(fault.message)
     if not front_end.takes_elsewhere(str(said.get("option")), str(said.get("value"))):
         return fault
-    message = Message("{message}; other releases accept it", message=fault.message)
+    message = continued(fault.message, Message("other releases accept it"))
     return fault._replace(message=message, in_use=True, fix=None)
 
 
@@ -248,7 +248,7 @@ def unread(
     if shown:  # a key in a file
         near = near.removeprefix("--")
         near = near.replace("-", "_") if "_" in shown and near.replace("-", "_") != shown else near
-    hint: str = Message("; did you mean {near}", near=near) if near else ""
+    hint: str = Message("; did you mean {near}?", near=near) if near else ""
     if elsewhere:
         hint = Message("; other releases have it")
     message = Message(SAID[front_end.unread], front_end=front_end.keys.label, key=shown or key, hint=hint)

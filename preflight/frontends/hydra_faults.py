@@ -117,7 +117,7 @@ def of_groups(
 
 def _hint(value: str, options: Sequence[str]) -> str:
     near = nearest(value, options, 0.6)
-    return Message("; did you mean {near}", near=near) if near else ""
+    return Message("; did you mean {near}?", near=near) if near else ""
 
 
 def _refused(one: Override, template: str, **values: object) -> Problem:
@@ -203,7 +203,7 @@ def _unknown(contract: Contract, one: Override) -> Problem:
     inside = next((n for n in range(len(one.path) - 1, 0, -1) if isinstance(contract.at(one.path[:n]), dict)), 0)
     plain = inside > 0 and not fields and (not contract.at(one.path[:inside]) or "override" in one.path[inside - 1])
     meant = "" if plain or addable else contract.meant(one.key)
-    hint: str = Message("; did you mean {near}", near=meant) if meant else ""
+    hint: str = Message("; did you mean {near}?", near=meant) if meant else ""
     if plain or addable:
         hint = Message("; +{key} adds it", key=one.key)
     beside = meant and meant.rpartition(".")[0] == one.key.rpartition(".")[0]
@@ -238,7 +238,7 @@ def of_classes(
             continue
         name = one.path[length]
         near = nearest(name, list(fields), 0.75)
-        hint: str = Message("; did you mean {near}", near=near) if near else ""
+        hint: str = Message("; did you mean {near}?", near=near) if near else ""
         elsewhere = any(name in other.fields_at(one.path)[1] for other in others)
         message = Message(
             "{front_end} turns {section} into a class that has no field {name}: it refuses the run{hint}",
@@ -301,6 +301,6 @@ def of_missing(document: Document, missing: Sequence[str]) -> Iterator[Problem]:
                 continue
             near = nearest(option, sorted(one.stem for one in folder.iterdir() if one.suffix == ".yaml"), 0.6)
             if near and near != option:  # that one exists, and is not opened
-                template = "there is no {group}/{option}.yaml; did you mean {near}"
+                template = "there is no {group}/{option}.yaml; did you mean {near}?"
                 message = Message(template, group=group, option=option, near=near)
                 yield Problem(REFUSED, message, node.span, fix=(f"write {near}", node.span, near))

@@ -334,7 +334,7 @@ def _slips(front_end: FrontEnd, tree: Node, section: str) -> Iterator[Problem]:
         near = nearest(name, sorted(strategy), SLIP) if name not in known else None
         if near:
             message = Message(
-                "{front_end} has no key {key}: it refuses the run; did you mean {near}",
+                "{front_end} has no key {key}: it refuses the run; did you mean {near}?",
                 front_end=f"{front_end.name} {front_end.release}",
                 key=name,
                 near=near,

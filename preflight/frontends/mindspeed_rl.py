@@ -215,7 +215,7 @@ def _unknown_models(config: Composed) -> Iterator[Problem]:
         known = found.node is None or not isinstance(found.value, str) or found.value in names
         near = None if known else nearest(str(found.value), names, 0.6)
         if near and found.node is not None:
-            template = "no model config is called {name}; did you mean {near}"
+            template = "no model config is called {name}; did you mean {near}?"
             yield Problem(REFUSED, Message(template, name=found.value, near=near), found.node.span)
 
 

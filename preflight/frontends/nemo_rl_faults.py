@@ -62,7 +62,7 @@ def of_choices(config: Composed, own: Callable[[str], bool]) -> Iterator[Problem
             if own(found.value):
                 continue
             near = nearest(found.value, choices)
-            hint = Message("; did you mean {near}", near=near) if near else ""
+            hint = Message("; did you mean {near}?", near=near) if near else ""
             values = {"key": key, "choices": choices, "value": found.value, "hint": hint}
             yield Problem(REFUSED, Message("{key} takes {choices:and}, not {value}{hint}", **values), found.node.span)
 
@@ -108,7 +108,7 @@ def of_parents(documents: Sequence[Document], missing: Sequence[str]) -> Iterato
             beside = {_bare(one.name): one.name for one in (folder / place).iterdir() if one.suffix in YAML}
             near = beside.get(_bare(name), name)
             if near != name and not (folder / place / name).exists():
-                message = Message("there is no file {name}; did you mean {near}", name=node.value, near=near)
+                message = Message("there is no file {name}; did you mean {near}?", name=node.value, near=near)
                 yield Problem(REFUSED, message, node.span)
 
 

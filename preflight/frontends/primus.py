@@ -109,7 +109,7 @@ def _slips(overrides: Node | None, known: frozenset[str]) -> Iterator[Problem]:
         name = str(entry.key.value)
         near = nearest(name, sorted(known), SLIP) if name not in known else None
         if near:
-            message = Message("Primus never reads {name}; did you mean {near}", name=name, near=near)
+            message = Message("Primus never reads {name}; did you mean {near}?", name=name, near=near)
             yield Problem(UNREAD, message, entry.key.span, harmless=True, unknown_option=True)
 
 
@@ -149,7 +149,7 @@ def _presets(node: Node, kinds: tuple[dict[str, Any] | None, dict[str, Any] | No
         near = nearest(name, known, SLIP) if found is None and name else None
         near = near or next((one for one in known if found is None and one.lower() == name.lower()), None)
         if near and named is not None:
-            message = Message("Primus has no preset {name}; did you mean {near}", name=name, near=near)
+            message = Message("Primus has no preset {name}; did you mean {near}?", name=name, near=near)
             yield Problem(UNREAD, message, named.span, harmless=True)
 
 

@@ -45,7 +45,7 @@ def misspelt(
                 key=key,
                 choices=tuple(known),
                 value=value,
-                hint=Message("; did you mean {near}", near=near),
+                hint=Message("; did you mean {near}?", near=near),
             )
             yield Problem(REFUSED, message, node.span)
 

@@ -113,7 +113,7 @@ def _removed(front_end: FrontEnd, fault: Problem, words: Sequence[Word]) -> Prob
     span = _together(words[0], last)
     if span is None or not flags or not (always or all(_is_default(flag, text) for flag in flags)):
         return fault
-    template = "remove {key}, which has no effect any more" if always else "remove {key}, which is set to its default"
+    template = "remove {key}, which no longer has any effect" if always else "remove {key}, which is set to its default"
     title = Message(template, key=option)
     return fault._replace(fix=(title, span, ""), keys=(option,), safe=True)
 

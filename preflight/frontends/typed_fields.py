@@ -225,6 +225,6 @@ def moved(fields: Fields, front_end: str, release: str) -> Iterator[Problem]:
 
 def _never(fields: Fields, key: Node, name: str, near: str) -> Problem:
     message = Message(
-        "{front_end} never reads {name}; did you mean {near}", front_end=fields.label, name=name, near=near
+        "{front_end} never reads {name}; did you mean {near}?", front_end=fields.label, name=name, near=near
     )
     return Problem(UNREAD, message, key.span, harmless=True, unknown_option=True)

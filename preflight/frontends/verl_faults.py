@@ -132,7 +132,7 @@ def of_loggers(config: Composed, source: Source, own: Callable[[str], bool]) -> 
         if own(one.value):
             continue
         near = nearest(one.value, LOGGERS, 0.6)
-        hint: str = Message("; did you mean {near}", near=near) if near else ""
+        hint: str = Message("; did you mean {near}?", near=near) if near else ""
         message = Message("verl has no logger {value:.60}{hint}", value=one.value, hint=hint)
         yield Problem(REFUSED, message, one.span)
 
@@ -151,7 +151,7 @@ def of_entry(launch: Launch) -> Iterator[Problem]:
     module = launch.entry.text or ""
     near = slip_of(module, MODULES) if launch.entry.text is not None else ""
     if near:
-        message = Message("verl has no module {module:.80}; did you mean {near}", module=module, near=near)
+        message = Message("verl has no module {module:.80}; did you mean {near}?", module=module, near=near)
         yield Problem(REFUSED, message, launch.entry.span, fix=(f"write {near}", launch.entry.span, near))
 
 
@@ -160,5 +160,5 @@ def of_name(named: str, known: Sequence[str], words: Sequence[Word]) -> Iterator
     near = slip_of(named, known)
     word = next((word for word in words if (word.text or "").removesuffix(".yaml").endswith(named)), None)
     if near and word is not None:
-        message = Message("verl has no config {named:.80}; did you mean {near}", named=named, near=near)
+        message = Message("verl has no config {named:.80}; did you mean {near}?", named=named, near=near)
         yield Problem(REFUSED, message, word.span)

@@ -33,8 +33,8 @@ def as_typed(handle: Handle) -> Spelled:
 
 
 def refusal(condition: Expression, spell: Spell = as_typed) -> str:
-    """The refused combination as the end of "Refuses …": two options together, one without the other, or a run where
-    …"""
+    """The refused combination as the end of "Reports an error if …": two options together, one without the other, or
+    conditions that hold."""
     whole = positive(condition)
     parts = _parts(whole, "and")
     if len(parts) == 2 and (first := _switch(parts[0], spell)) and isinstance(parts[1], Expression):
@@ -42,14 +42,14 @@ def refusal(condition: Expression, spell: Spell = as_typed) -> str:
         if other.op == "not":
             other, word = other.parts[0], "without"  # type: ignore[assignment]
         if second := _switch(other, spell):
-            return f"{first} {word} {second}."
+            return f"{first} is used {word} {second}."
     word = "and" if len(parts) > 1 else "or"
     parts = list(_needed(parts, spell)) if word == "and" else _parts(whole, "or")
     joined = f" {word} ".join(_clause(part, spell, word if len(parts) > 1 else "") for part in parts)
     if len(parts) == 1 or (len(parts) == 2 and len(joined) < 160):
-        return f"a run where {joined}."
+        return f"{joined}."
     how_many = "all of these hold" if word == "and" else "at least one of these holds"
-    return f"a run where {how_many}:\n\n" + "\n".join(f"* {clause}" for clause in _grouped(parts, spell, word == "and"))
+    return f"{how_many}:\n\n" + "\n".join(f"* {clause}" for clause in _grouped(parts, spell, word == "and"))
 
 
 def _grouped(parts: Sequence[object], spell: Spell, every: bool) -> Iterable[str]:
@@ -265,7 +265,7 @@ class Declared(Protocol):
     def fixes(self) -> tuple[Any, ...]: ...
 
 
-_VERBS = {Severity.ERROR: "Refuses", Severity.WARNING: "Warns about", Severity.NOTE: "Flags"}
+_REPORTED = {Severity.ERROR: "an error", Severity.WARNING: "a warning", Severity.NOTE: "a note"}
 _BOUNDS = {">=": "from {} on", ">": "after {}", "<": "before {}", "<=": "up to {}", "==": "{} only"}
 
 
@@ -274,7 +274,11 @@ def page(constraint: Declared, spell: Spell = as_typed, example: Mapping[str, st
     without, from schemas/examples.
     """
     lines = [re.sub(r"\{([A-Za-z_][\w.]*)\}", r"‹\1›", constraint.message), ""]
-    lines += ["## What it does", f"{_VERBS[Severity(constraint.severity)]} {refusal(constraint.refuse, spell)}", ""]
+    lines += [
+        "## What it does",
+        f"Reports {_REPORTED[Severity(constraint.severity)]} if {refusal(constraint.refuse, spell)}",
+        "",
+    ]
     why = constraint.why[:1].upper() + constraint.why[1:]
     lines += ["## Why is this bad?", why if why.endswith(".") else f"{why}.", ""]
     if example:

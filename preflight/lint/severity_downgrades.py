@@ -9,7 +9,7 @@ from preflight.lint.uncertain_facts import assumed, elsewhere, strange
 from preflight.lint.upstream_evidence import evidence, refused_in
 from preflight.loaders.document import Document, Problem
 from preflight.run.request import Request, Target
-from preflight.source.finding import Finding, Fix, Kind, Message, Related, Safety, Severity
+from preflight.source.finding import Finding, Fix, Kind, Message, Related, Safety, Severity, continued
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.record import NamedTuple, replace
 
@@ -59,9 +59,8 @@ def _judged(found: Iterable[Finding], doubts: Sequence[Doubt]) -> list[Finding]:
 
 def lowered(finding: Finding, because: str) -> Finding:
     """A warning instead of an error, with the reason."""
-    message = Message("{message}; {because}", message=finding.message, because=because)
     reason = because if finding.severity is Severity.ERROR else finding.lowered
-    return replace(finding, severity=Severity.WARNING, message=message, lowered=reason)
+    return replace(finding, severity=Severity.WARNING, message=continued(finding.message, because), lowered=reason)
 
 
 def noted(finding: Finding, because: str) -> Finding:

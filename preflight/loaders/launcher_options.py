@@ -201,7 +201,7 @@ def misspelt(words: Sequence[Word], spec: Spec, launcher: str) -> Iterator[Probl
         if (meant := nearest(name, sorted(known), NEAR)) is not None:
             right = "--" + (meant.replace("-", "_") if "_" in (flag.text or "") or spec is MSRUN else meant)
             fix = (f"write {right}", flag.span, right) if flag.editable else None
-            template = "{launcher} has no option {option}; did you mean {right}"
+            template = "{launcher} has no option {option}; did you mean {right}?"
             message = Message(template, launcher=launcher, option=flag.text, right=right)
             yield Problem("launcher-option", message, flag.span, flag.uses, fix, (whole,))
 

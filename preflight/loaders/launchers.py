@@ -334,7 +334,7 @@ class _Taker(FrontReader):
                         launcher_words=self.before + words[: at + 1] + launch.launcher_words[len(self.before) :]
                     )
                 if (near := nearest(module, _TORCH, 0.9)) is not None:
-                    message = Message("torch has no module {module}; did you mean {near}", module=module, near=near)
+                    message = Message("torch has no module {module}; did you mean {near}?", module=module, near=near)
                     self.problems += (Problem("launcher-option", message, inner[0].span),)
                     return self._torchrun(f"python -m {near}", inner, read_options(inner[1:], TORCHRUN))
                 if module in ("deepspeed.launcher.runner", "accelerate.commands.launch"):

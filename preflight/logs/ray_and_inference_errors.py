@@ -157,7 +157,7 @@ OF_ENGINES: tuple[Signature, ...] = (
         r"|\b(?:Connect|Read)Timeout\b|No route to host|Network is unreachable|ServerDisconnectedError"
         r"|ClientConnectorError|APIConnectionError|StatusCode\.UNAVAILABLE|TimeoutError: \[Errno"
         r"|httpx\.\w+Error",
-        "a network call or host did not answer in time, or was not found",
+        "a network call timed out, or a host did not respond or could not be found",
         "from the job's node, check the name and port in the message: many nodes have no access to the internet",
         weak=True,
     ),

@@ -64,6 +64,11 @@ def _shown(place: re.Match[str], values: Mapping[str, object]) -> str:
     return format(value, form) if form else str(value)
 
 
+def continued(message: str, more: str) -> Message:
+    """A message with a further clause, in parentheses after a question."""
+    return Message("{message} ({more})" if message.endswith("?") else "{message}; {more}", message=message, more=more)
+
+
 def template_of(text: str) -> str:
     """The template of a message; for a plain text, a template that produces it."""
     return text.template if isinstance(text, Message) else text.replace("{", "{{").replace("}", "}}")

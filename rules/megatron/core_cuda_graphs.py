@@ -88,7 +88,7 @@ MEGATRON.add(
             PREPROCESS,
         ),
         message=(
-            "expert preprocessing cannot be captured with the alltoall dispatcher and a capacity factor or fp8 padding"
+            "expert preprocessing cannot be captured in a CUDA graph with the alltoall dispatcher and either a capacity factor or fp8 padding"
         ),
         why="the dispatcher copies counts to the host and waits for them; the model configuration is refused",
         at=(CAPTURED,),

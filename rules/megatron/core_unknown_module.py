@@ -79,7 +79,7 @@ def _module(
         if module not in allowed and module not in newer:
             near = nearest(str(module), allowed, 0.4)
             hint = (
-                Message("did you mean {near}", near=near)
+                Message("did you mean {near}?", near=near)
                 if near
                 else Message("it must be one of {allowed}", allowed=tuple(allowed))
             )

@@ -139,7 +139,7 @@ def _counts(layout: Layout, layers: int | None, predictions: int | None) -> tupl
 
 def _without_predictions(layout: Layout) -> tuple[str, str] | None:
     """Core 0.13 accepts the letter of a prediction layer, but does not build any."""
-    return ("this release cannot place a prediction layer, m, in a layout", "9c2470ea47") if layout.count("m") else None
+    return ("this release cannot place a prediction layer (m) in a layout", "9c2470ea47") if layout.count("m") else None
 
 
 def _predictions(layout: Layout, pipeline: int, predictions: int | None) -> tuple[str, str] | None:
@@ -147,9 +147,9 @@ def _predictions(layout: Layout, pipeline: int, predictions: int | None) -> tupl
     if "m" not in layout.letters or chunks is None:
         return None
     if "t" in layout.letters[layout.letters.index("m") :]:
-        return "a decoder layer follows a prediction layer, m; prediction layers must come last", "da503f3222"
+        return "a decoder layer follows a prediction layer (m), but prediction layers must come last", "da503f3222"
     if any("m" in stage for rank in chunks for stage in rank[:-1]):
-        return "a prediction layer, m, is in a virtual stage that is not the last of its rank", "8062ba6b4e"
+        return "a prediction layer (m) is in a virtual stage that is not the last of its rank", "8062ba6b4e"
     if any("m" in rank[-1] and rank[-1].count("m") != predictions for rank in chunks):
         return Message(
             "the {predictions} prediction layers are spread over several stages, but must be in one",

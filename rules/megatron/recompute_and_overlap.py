@@ -70,7 +70,7 @@ MEGATRON.add(
     refuse(
         "graphed-wgrad-without-fusion",
         all_of(DELAYED, any_of(ATTENTION, ROUTER), ~a.gradient_accumulation_fusion),
-        message="weight gradients delayed out of a CUDA graph need gradient accumulation fusion, which is off",
+        message="weight gradients that are delayed until after a CUDA graph need gradient accumulation fusion, which is off",
         why="graphs need fixed addresses; " + REFUSED,
         at=(a.delay_wgrad_compute, a.cuda_graph_modules),
         fixes=(drop(a.delay_wgrad_compute, safety=Safety.SAFE),),
@@ -78,7 +78,7 @@ MEGATRON.add(
     refuse(
         "graphed-wgrad-with-bias",
         all_of(DELAYED, ATTENTION, a.gradient_accumulation_fusion, a.add_qkv_bias),
-        message="weight gradients delayed out of a CUDA graph of attention need attention without biases",
+        message="weight gradients that are delayed until after a CUDA graph of attention need attention without biases",
         at=(a.delay_wgrad_compute, a.cuda_graph_modules, a.add_qkv_bias),
         fixes=(drop(a.delay_wgrad_compute, safety=Safety.SAFE),),
     ),

@@ -68,7 +68,7 @@ def check(job: Job) -> Iterator[Finding]:
     for name in section.raw:
         if name not in KEYS and (key := a.given(f"{SECTION}.{name}")) is not None:
             near = RENAMED.get(str(name)) or nearest(str(name), KEYS, 0.75)
-            hint = Message("; did you mean {near}", near=near) if near else ""
+            hint = Message("; did you mean {near}?", near=near) if near else ""
             yield Finding(
                 Message("pet_config.{name} is not read by LoraConfig{hint}", name=name, hint=hint),
                 job.place(key), key=key.key, upstream="mindformers/pet/pet_config.py:78",

@@ -36,7 +36,7 @@ MINDFORMERS.add(
             a["train_dataset.data_loader.type"] == "BlendedMegatronDatasetDataLoader",
             ~a[f"{model}.input_sliced_sig"],
         ),
-        message="BlendedMegatronDatasetDataLoader needs model_config.input_sliced_sig True",
+        message="BlendedMegatronDatasetDataLoader needs model_config.input_sliced_sig: True",
         why="its samples are already cut to seq_length; the trainer rejects the combination",
         at=(a[f"{model}.input_sliced_sig"], a["train_dataset.data_loader.type"]),
         fixes=(put(a[f"{model}.input_sliced_sig"], True),),

@@ -187,4 +187,4 @@ def _hint(names: list[str]) -> Message | str:
     if "," in names[0]:
         return Message("; names are separated by spaces, not by commas")
     near = _near(names[0])
-    return Message("; did you mean {near}", near=near) if near else ""
+    return Message("; did you mean {near}?", near=near) if near else ""

@@ -93,7 +93,7 @@ MINDSPEED.add(
         DUALPIPEV & (PP > 1) & (MICRO == PP * 2 - 1),
         severity=Severity.WARNING,
         shows={"count": MICRO, "least": PP * 2},
-        message="{count} micro-batches are one fewer than the {least} that the documentation of dualpipev requires",
+        message="{count} micro-batches is one fewer than the {least} that the documentation of dualpipev requires",
         why="the validator differs from the documentation by one",
         at=(a.global_batch_size, a.micro_batch_size, PP),
         fixes=(put(a.global_batch_size, PP * 2 * a.micro_batch_size * a.data_parallel_size),),

@@ -74,7 +74,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         certain = known is not None and _figures(known) == _figures(name)
     if not meant and folder == FOLDER:
         return
-    hint = Message("; did you mean {near}", near=" ".join(meant)) if meant else ""
+    hint = Message("; did you mean {near}?", near=" ".join(meant)) if meant else ""
     edits = value.becomes(meant) if meant else ()
     title: str = Message("set --spec {module} {name}", module=meant[0], name=meant[-1]) if meant else ""
     yield Finding(

@@ -77,6 +77,6 @@ def test_a_misspelt_key_is_a_warning() -> None:
         (
             "unread-key",
             preflight.Severity.WARNING,
-            "AReaL has no key train_dataset.shufle; did you mean shuffle",
+            "AReaL has no key train_dataset.shufle; did you mean shuffle?",
         )
     ]

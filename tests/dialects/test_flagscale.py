@@ -174,7 +174,7 @@ def test_a_fix_is_written_where_the_value_stands_and_keeps_comments(tmp_path: Pa
     found = report(tmp_path, body)
     assert said(found) == {
         "unread-key": (
-            "flagscale 0.9.0 has no key sequence_paralel: it refuses the run; did you mean sequence_parallel"
+            "flagscale 0.9.0 has no key sequence_paralel: it refuses the run; did you mean sequence_parallel?"
         ),
         "megatron/save-interval-missing": "--save needs --save-interval, the number of iterations between checkpoints",
     }
@@ -354,7 +354,7 @@ def test_a_layout_is_written_into_the_file_that_says_it(tmp_path: Path, real_cli
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("train: 7b", "train: 7bb", "there is no train/7bb.yaml; did you mean 7b"),
+        ("train: 7b", "train: 7bb", "there is no train/7bb.yaml; did you mean 7b?"),
         ("exp_name: run", "exp_name: run_${experiment.sed}", "experiment.exp_name refers to experiment.sed, which"),
         ("action: run", "action: run\nhydra: {run: {dir: '${experiment.exp_dirs}/h'}}", "hydra.run.dir refers to"),
     ],

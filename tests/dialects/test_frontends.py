@@ -92,7 +92,7 @@ def test_an_option_that_nobody_reads_is_told(tmp_path: Path) -> None:
     report = slime(tmp_path, "--max-token-per-gpu 8192 --sglang-anything 1")
     assert list(said(report)) == ["unread-key"]
     assert said(report)["unread-key"] == (
-        "slime 0.3.1 has no option --max-token-per-gpu and drops it silently; did you mean --max-tokens-per-gpu"
+        "slime 0.3.1 has no option --max-token-per-gpu and drops it silently; did you mean --max-tokens-per-gpu?"
     )
 
 
@@ -241,7 +241,7 @@ def test_a_slip_in_the_separators_of_a_key_is_written_as_the_key_is(tmp_path: Pa
     text = Source("num_layers: 4\n", "mine.yaml")
     (entry,) = load_yaml(text).tree.entries  # type: ignore[union-attr]
     found = unread(front_end, "--num_layers", entry.key.span, path=("num_layers",), shown="num_layers")
-    assert str(found.message) == "mine 1 has no key num_layers: it refuses the run; did you mean num-layers"
+    assert str(found.message) == "mine 1 has no key num_layers: it refuses the run; did you mean num-layers?"
 
 
 def test_a_key_of_a_front_end_counts_before_megatrons_for_the_same_argument() -> None:

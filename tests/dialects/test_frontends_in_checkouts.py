@@ -45,7 +45,7 @@ def test_what_the_checkouts_parser_takes_is_taken(tmp_path: Path, more: str) -> 
 def test_a_slip_of_its_own_option_is_told(tmp_path: Path) -> None:
     severity, message = slime(tmp_path, "--own-turn 4")["unread-key"]
     assert severity is Severity.WARNING
-    assert message.endswith("did you mean --own-turns")
+    assert message.endswith("did you mean --own-turns?")
 
 
 def test_where_fsdp_trains_nothing_of_megatron_is_asked_for(tmp_path: Path) -> None:

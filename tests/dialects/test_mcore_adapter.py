@@ -97,7 +97,7 @@ def test_a_mapping_is_read_as_it_is_evaluated(tmp_path: Path) -> None:
 
 def test_a_slip_is_refused_with_what_is_meant(tmp_path: Path) -> None:
     found = roll(tmp_path, more="      tensor_model_paralel_size: 4\n")
-    assert "did you mean tensor_model_parallel_size" in errors(found)["unread-key"]
+    assert "did you mean tensor_model_parallel_size?" in errors(found)["unread-key"]
 
 
 def test_a_key_of_transformers_is_taken(tmp_path: Path) -> None:

@@ -109,7 +109,7 @@ def test_a_key_that_no_dataclass_has_is_refused(tmp_path: Path) -> None:
     found = said(report(tmp_path, RUN.replace("micro_batch_num: 4", "micro_batch_number: 4")))
     assert found["unread-key"] == (
         "mindrlhf 0.5.0 has no key actor_config.parallel_config.micro_batch_number: it refuses the run; "
-        "did you mean actor_config.parallel_config.micro_batch_num"
+        "did you mean actor_config.parallel_config.micro_batch_num?"
     )
     found = report(tmp_path, RUN.replace("  use_vllm: 1", "  use_vllm: 1\n  gpu_memory: 0.5"))
     assert said(found) == {"unread-key": "mindrlhf 0.5.0 has no key generate_config.gpu_memory: it refuses the run"}

@@ -106,7 +106,7 @@ def test_a_key_that_no_class_has_is_refused(tmp_path: Path) -> None:
     found = said(report(tmp_path, RUN.replace("mini_batch_size: 32\n  n_s", "mini_batchsize: 32\n  n_s")))
     assert found == {
         "unread-key": "mindspeed-rl 2.3.0 has no key rl_config.mini_batchsize: it refuses the run; "
-        "did you mean rl_config.mini_batch_size"
+        "did you mean rl_config.mini_batch_size?"
     }
 
 

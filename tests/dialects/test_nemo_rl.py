@@ -417,4 +417,4 @@ def test_one_device_that_a_config_inherits_is_a_placeholder(tmp_path: Path, chil
 )
 def test_a_key_that_misspells_one_of_the_parent_is_never_read(tmp_path: Path, child: str, near: str) -> None:
     found = said(report(tmp_path, f"grpo: {{num_prompts_per_step: 32}}\n{child}")).get("unread-key", "")
-    assert found.endswith(f"did you mean {near}") if near else not found
+    assert found.endswith(f"did you mean {near}?") if near else not found

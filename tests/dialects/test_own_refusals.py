@@ -109,7 +109,7 @@ CASES = [
         VERL,
         ("actor_rollout_ref.actor.optim.optimizer=adamw",),
         ("actor_rollout_ref.actor.optim.optimizer=sgd",),
-        "did you mean adam",
+        "did you mean adam?",
     ),
     (
         "run.sh",
@@ -149,7 +149,7 @@ CASES = [
         RL,
         ("data: {train: {dataset_name: OpenMathInstruct2}}",),
         ("data: {train: {dataset_name: my_pkg.Data}}",),
-        "did you mean OpenMathInstruct-2",
+        "did you mean OpenMathInstruct-2?",
     ),
     (
         "c.yaml",
@@ -182,7 +182,7 @@ CASES = [
         SWIFT,
         ("rlhf --rlhf_type grpo --vllm_mode colocate --dataset d --reward_funcs accurcy",),
         ("rlhf --rlhf_type grpo --vllm_mode colocate --dataset d --reward_funcs accuracy",),
-        "did you mean accuracy",
+        "did you mean accuracy?",
     ),
     (
         "run.sh",
@@ -239,7 +239,7 @@ CASES = [
         EXPERIMENT,
         ("trian", "megatron", "run"),
         ("train", "megatron", "run"),
-        "did you mean train",
+        "did you mean train?",
     ),
     (
         "e.yaml",

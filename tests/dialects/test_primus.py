@@ -75,4 +75,6 @@ def test_a_word_in_place_of_a_number_is_refused(tmp_path: Path) -> None:
 def test_a_misspelt_preset_is_a_warning(tmp_path: Path) -> None:
     found = report(tmp_path, model="llama3.1_8b.yaml")
     assert errors(found) == {}
-    assert "Primus has no preset llama3.1_8b.yaml; did you mean llama3.1_8B.yaml" in [f.message for f in found.findings]
+    assert "Primus has no preset llama3.1_8b.yaml; did you mean llama3.1_8B.yaml?" in [
+        f.message for f in found.findings
+    ]

@@ -103,7 +103,7 @@ def test_what_verl_takes(word: str) -> None:
 @pytest.mark.parametrize("module", ["verl.trainer.main_pppo", "verl.trainer.main_po"])
 def test_a_module_with_a_slip_is_told(module: str) -> None:
     text = VERL.format("").replace("verl.trainer.main_ppo", module)
-    assert [one for one in told(text) if one.endswith("did you mean verl.trainer.main_ppo")]
+    assert [one for one in told(text) if one.endswith("did you mean verl.trainer.main_ppo?")]
 
 
 @pytest.mark.parametrize("module", ["verl.trainer.main_dapo", "verl.trainer.main_ppo_own", "verl.trainer.main_gppo"])

@@ -1,4 +1,4 @@
-"""A server process with an editor."""
+"""A server process with an editor: one for all tests of a module, each with an editor of its own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pytest_lsp import ClientServerConfig, LanguageClient
 from typist import SERVER, Editor
 
 
-@pytest_lsp.fixture(config=ClientServerConfig(server_command=SERVER))
+@pytest_lsp.fixture(config=ClientServerConfig(server_command=SERVER), scope="module")
 async def client(lsp_client: LanguageClient) -> AsyncIterator[None]:
     capabilities = pytest_lsp.client_capabilities("visual-studio-code")
     assert capabilities.text_document is not None

@@ -14,8 +14,8 @@ from typist import EXAMPLES, Editor
 
 import preflight
 
-pytestmark = [pytest.mark.asyncio, pytest.mark.slow]
-EDITS = int(os.environ.get("PREFLIGHT_EDITS", "300"))
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
+EDITS = int(os.environ.get("PREFLIGHT_EDITS", "120"))
 PIECES = (
     "",
     "#",

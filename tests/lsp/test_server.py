@@ -12,7 +12,7 @@ pytest.importorskip("pytest_lsp", reason="needs pytest-lsp and pygls")
 from lsprotocol import types
 from typist import EXAMPLES, Editor
 
-pytestmark = pytest.mark.asyncio
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 SCRIPT = """\
 TP=3

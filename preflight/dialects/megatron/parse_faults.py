@@ -175,7 +175,7 @@ def unknown_flag(options: Table, word: Word) -> tuple[Problem, Flag | None]:
         hint = Message("; {before} had it", before=before)
         near = ""
     elif near:
-        hint = Message("; did you mean {near}", near=near)
+        hint = Message("; did you mean {near}?", near=near)
     message = Message("{parser} has no option {option}{hint}", parser=options.label, option=text, hint=hint)
     close = replaced or near == called != "" or _close(text.replace("_", "-").lower(), near.lower())
     fix = (f"write {near}", word.span, near) if near and close and word.editable else None
@@ -261,7 +261,7 @@ def bad_value(flag: Flag, name: Word, word: Word, fault: BadValue) -> Problem:
     hint = (
         Message("; {before} accepted it", before=before)
         if before
-        else Message("; did you mean {near}", near=near)
+        else Message("; did you mean {near}?", near=near)
         if near
         else ""
     )

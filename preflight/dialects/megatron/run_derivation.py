@@ -234,7 +234,7 @@ def seed(run: Run, outside: Outside, count: Value, lost: str | None) -> None:
     if any((word.text or "").partition("=")[0] == MODEL_FILE for word in spelled.words):
         for name in (FORCED | FILLED) & run.table.defaults.keys():
             run.settled.add(name)
-            run.lose(name, f"the file that {MODEL_FILE} names describes the network")
+            run.lose(name, f"the network is described in the file given by {MODEL_FILE}")
     if option := _foreign_layout(spelled):
         for name in LAYOUT:
             run.lose(name, f"{option} may set the layout")

@@ -85,7 +85,7 @@ def _unused_sibling(name: str, known: Sequence[str], used: set[str]) -> str:
 def misspelt_variable(name: str, meant: str, flag: str, span: Span) -> Problem:
     """An unset variable with a name similar to a set one. span: the place of its use."""
     message = Message(
-        "${name} is not set, so {flag} gets no value; did you mean ${meant}", name=name, flag=flag, meant=meant
+        "${name} is not set, so {flag} gets no value; did you mean ${meant}?", name=name, flag=flag, meant=meant
     )
     at = _NAME.search(span.text)
     fix = None

@@ -52,9 +52,9 @@ _MEETS = lazy_pattern(r".*--(?:rdzv|master)[_-]")
 _IF = ("if_statement", "elif_clause", "while_statement")
 _EXPANSION = lazy_pattern(r"\$\{(\w+):?\+")
 _SAID = lazy_pattern(r"^[ \t]*#.*$", re.MULTILINE)
-_NEVER_DEFINED = "${name} is never defined, so it expands to nothing{hint}{stops}"
-_NOT_REACHED = "${name} is assigned only in code that does not run, so it expands to nothing{hint}{stops}"
-_DEFINED_LATER = "${name} is only defined later in the script, so it expands to nothing{hint}{stops}"
+_NEVER_DEFINED = "${name} is never defined, so it expands to nothing{stops}{hint}"
+_NOT_REACHED = "${name} is assigned only in code that does not run, so it expands to nothing{stops}{hint}"
+_DEFINED_LATER = "${name} is only defined later in the script, so it expands to nothing{stops}{hint}"
 _NEVER_SET = "${name} is not set in this script; unless the environment sets it, {flag} gets no value{stops}"
 _SET_LATER = "${name} is only set later in the script; unless the environment sets it, {flag} gets no value{stops}"
 
@@ -69,7 +69,7 @@ def launch_faults(found: Found, commands: Commands) -> Iterator[Problem]:
             continue  # the first of several pieces
         near = nearest(_stem(name), unused.values()) if len(unused) < MOST_BROKEN else None
         meant = next((other for other, stem in unused.items() if near and stem == near), "")
-        hint = Message("; did you mean {meant}, which is never used", meant=meant) if meant else ""
+        hint = Message("; did you mean {meant}, which is never used?", meant=meant) if meant else ""
         unreached = _NOT_REACHED if _is_assigned_above(name, span) else _NEVER_DEFINED
         template = _DEFINED_LATER if commands.state.late(name, span) else unreached
         message = Message(template, name=name, hint=hint, stops=stops)
@@ -341,7 +341,7 @@ def own_exit(tree: Tree, commands: Commands) -> Problem | None:
     place, name = places[0], next(iter(names))
     if place is None:
         return None
-    hint: str = Message("; did you mean {near}", near=near) if near else ""
+    hint: str = Message("; did you mean {near}?", near=near) if near else ""
     template = "the script ends with exit {code} before its launch, because {name} is {value}{hint}"
     value = place.text.strip("\"'")
     message = Message(template, code=code, name=name, value=repr(value), hint=hint)

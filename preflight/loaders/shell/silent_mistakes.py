@@ -195,14 +195,16 @@ def _misspelt(tree: Tree, test: Span, name: str, meant: str, commands: Commands)
     parts, others = meant.split("_"), name.split("_")
     odd = [(one, other) for one, other in zip(parts, others, strict=False) if one != other]
     if set_at is None or len(parts) != len(others) or len(odd) != 1:
-        template = "this test reads ${name}, which is not set, instead of ${meant}, which is set; did you mean ${meant}"
+        template = (
+            "this test reads ${name}, which is not set, instead of ${meant}, which is set; did you mean ${meant}?"
+        )
         return Problem("misspelt-in-test", Message(template, name=name, meant=meant), test)
     elsewhere = re.sub(rf"\b(?:{re.escape(name)}|{re.escape(meant)})\b", "", tree.source.text)
     one, other = (re.search(rf"(?<![A-Za-z0-9]){re.escape(part)}(?![A-Za-z0-9])", elsewhere) for part in odd[0])
     if one is None and other is not None:
-        template = "{meant} is never read, because this test reads ${name}, which is not set; did you mean {meant}"
+        template = "{meant} is never read, because this test reads ${name}, which is not set; did you mean {meant}?"
         return Problem("misspelt-in-test", Message(template, name=name, meant=meant), set_at, (test,))
-    template = "this test reads ${name}, which is not set, instead of ${meant}, which is set; did you mean ${meant}"
+    template = "this test reads ${name}, which is not set, instead of ${meant}, which is set; did you mean ${meant}?"
     return Problem("misspelt-in-test", Message(template, name=name, meant=meant), test)
 
 
