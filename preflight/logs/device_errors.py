@@ -22,8 +22,8 @@ OF_DEVICES: tuple[Signature, ...] = (
         r"|mapping of|context is destroyed|driver shutting down|CUDA-capable device|API call is not supported)"
         r"|[Cc]uda failure \d|Cuda failure '|CUDA driver error|cudaError[A-Z]\w+|HIP error:",
         "a device runtime call was refused",
-        "CUDA_LAUNCH_BLOCKING=1 names the operator; after that, check the driver, the device topology (peer access) and "
-        "libraries built for other versions",
+        "CUDA_LAUNCH_BLOCKING=1 names the operator; after that, check the driver, the device topology (peer access) "
+        "and libraries built for other versions",
     ),
     Signature(
         "graph-capture", C.CONFIG,
