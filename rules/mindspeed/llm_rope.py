@@ -7,7 +7,7 @@ from preflight.rules.mindspeed.shorthand import a
 from preflight.source.finding import Severity
 
 LONG = a.rope_scaling_type == "longrope"
-LONG_WHY = "the scaling is computed from it; the run fails at launch"
+LONG_WHY = "the scaling is computed from this option, so the run fails at launch without it"
 
 MINDSPEED_LLM = ConstraintSet("mindspeed-llm", why=LONG_WHY)
 MINDSPEED_LLM.add(

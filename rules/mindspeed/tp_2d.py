@@ -22,8 +22,8 @@ MINDSPEED.add(
         fixes=(drop(a.sequence_parallel), LEAVE),
         after=("mindspeed/tp-2d-mc2",),
         why=(
-            "2-D linear layers split the sequence themselves and raise an error if sequence parallelism has split it before; "
-            "the run fails at launch"
+            "2-D linear layers split the sequence themselves and raise an error if sequence parallelism has "
+            "already split it, so the run fails at launch"
         ),
     ),
     clash(
@@ -31,7 +31,7 @@ MINDSPEED.add(
         a.tp_2d,
         a.use_fused_rmsnorm,
         fixes=(drop(a.use_fused_rmsnorm, safety=Safety.SAFE), LEAVE),
-        why="a 2-D norm reduces over the y ranks, which the fused kernel does not do; the run fails at launch",
+        why="a 2-D norm must reduce over the y ranks, which the fused kernel does not do, so the run fails at launch",
     ),
     clash(
         "tp-2d-coc",
@@ -39,8 +39,8 @@ MINDSPEED.add(
         a.use_ascend_coc,
         fixes=(drop(a.use_ascend_coc, also=(a.coc_parallel_num, a.coc_mode)), LEAVE),
         why=(
-            "both replace the linear layers; inside 2-D tensor parallelism "
-            "--coc-fused-kernel alone turns the fused kernel on; the run fails at launch"
+            "both options replace the linear layers, but only one of them can, so the run fails at launch. "
+            "Inside 2-D tensor parallelism, --coc-fused-kernel alone turns on the fused kernel"
         ),
     ),
     clash(
@@ -58,14 +58,14 @@ MINDSPEED.add(
         a.tp_2d,
         a.unaligned_linear,
         unless_framework="mindspeed-llm",
-        why="both replace the linear layers; the run fails at launch",
+        why="both options replace the linear layers, but only one of them can, so the run fails at launch",
     ),
     clash(
         "tp-2d-dualpipev",
         a.tp_2d,
         DUALPIPEV,
         fixes=(drop(a.schedules_method, also=(a.dualpipev_dw_detach,)), LEAVE),
-        why="the schedule only exchanges tensors that are sharded in one dimension; the run fails at launch",
+        why="the schedule can only exchange tensors that are sharded in one dimension, so the run fails at launch",
     ),
     one_of(
         "tp-2d-context-algo",
@@ -81,7 +81,10 @@ MINDSPEED.add(
             put(a.context_parallel_algo, "ulysses_cp_algo"),
             LEAVE,
         ),
-        why="the algorithm is checked even when context parallelism is off; the run fails at launch",
+        why=(
+            "2-D tensor parallelism only supports these algorithms, so the run fails at launch. The algorithm is "
+            "checked even when context parallelism is off"
+        ),
         at=(a.context_parallel_algo, a.tp_2d),
     ),
     refuse(
@@ -103,7 +106,7 @@ MINDSPEED.add(
         a.tp_2d & (a.expert_model_parallel_size > 1),
         fixes=(LEAVE,),
         message="--tp-2d needs an expert-parallel size of 1, not {expert_model_parallel_size}",
-        why="experts do not support 2-D linear layers; the run fails at launch",
+        why="experts do not support 2-D linear layers, so the run fails at launch",
     ),
     refuse(
         "tp-2d-experts",
