@@ -9,7 +9,7 @@ from preflight.rules.mindformers.names import a, mcore, training
 MINDFORMERS = ConstraintSet("mindformers")
 PYNATIVE = ConstraintSet("pynative")
 pynative = Handles(names())
-WHY = "the network's configuration rejects it"
+WHY = "the network's configuration rejects these settings"
 
 for fields, net, built, added in (
     (a, "mcore", all_of(mcore, training), MINDFORMERS),

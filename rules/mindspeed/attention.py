@@ -55,7 +55,7 @@ MINDSPEED.add(
         at=FUSED,
         unless_framework=CORE_ONLY,
         message="the fused sparse-attention kernels work only if all three of them and --use-dsa-absorb are on",
-        why="each kernel reads the output of the others, so one kernel alone cannot work; the run fails at launch",
+        why="each kernel reads the output of the others, so one kernel alone cannot work, and the run fails at launch",
         fixes=(drop(also=FUSED, title="remove the fused kernels"),),
     ),
     refuse(

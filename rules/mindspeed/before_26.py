@@ -67,7 +67,7 @@ MINDSPEED.add(
         severity=Severity.WARNING,
         at=(MC2, a.tensor_model_parallel_size),
         message="--use-ascend-mc2 has no effect without tensor parallelism and --sequence-parallel",
-        why="the plain linear layers stay in use; since 26.0, the combination is rejected",
+        why="the plain linear layers stay in use. Since 26.0, the combination is rejected",
         fixes=(drop(MC2, safety=Safety.SAFE),),
     ),
     clash(

@@ -8,7 +8,8 @@ from preflight.lint.expressions import any_of
 from preflight.rules.mindspeed.shorthand import CORE, LLM, a, clash
 
 MINDSPEED = ConstraintSet(
-    "mindspeed", why="the documentation excludes it and older branches reject it; today nothing checks it"
+    "mindspeed",
+    why=("the documentation excludes the combination, and older branches reject it, but today nothing checks for it"),
 )
 BASIC = "megatron_basic/transformer_engine_basic.py"
 SUB = (a.coc_parallel_num, a.coc_mode, a.coc_fused_kernel)
@@ -54,7 +55,7 @@ MINDSPEED.add(
         severity=Severity.WARNING,
         at=(a.coc_fused_kernel, a.tensor_model_parallel_size),
         message="the fused kernel of coc supports only a tensor-parallel size of 8, not {tensor_model_parallel_size}",
-        why="documented upstream; no validator checks it",
+        why="the requirement is documented upstream, but no validator checks it",
         fixes=(drop(a.coc_fused_kernel, title="use coc's script mode"),),
     ),
     one_of(
@@ -64,7 +65,7 @@ MINDSPEED.add(
         when=a.use_ascend_coc & ~a.coc_fused_kernel,
         at=(a.coc_parallel_num,),
         message="--coc-parallel-num must be 1, 2, 4 or 8, not {coc_parallel_num}",
-        why="the split count is only checked at the first matrix product: the run crashes after loading",
+        why="the split count is only checked at the first matrix product, so the run crashes after loading",
         fixes=(put(a.coc_parallel_num, 2), put(a.coc_parallel_num, 4)),
     ),
     one_of(
@@ -74,7 +75,7 @@ MINDSPEED.add(
         when=a.use_ascend_coc,
         at=(a.coc_mode,),
         message="--coc-mode must be 0, 1 or 2, not {coc_mode}",
-        why="the mode is only checked when the linear layers are set up: the run crashes after loading",
+        why="the mode is only checked when the linear layers are set up, so the run crashes after loading",
         fixes=(drop(a.coc_mode),),
     ),
     refuse(
@@ -112,7 +113,7 @@ MINDSPEED.add(
             put(a.use_ascend_coc),
         ),
         message="options of coc have no effect without --use-ascend-coc",
-        why="without it, communication is not hidden",
+        why="without --use-ascend-coc, communication is not hidden",
     ),
     refuse(
         "fused-kernel-needs-atb",
@@ -120,7 +121,7 @@ MINDSPEED.add(
         severity=Severity.NOTE,
         at=(a.coc_fused_kernel,),
         message="--coc-fused-kernel needs the NNAL package (ATB) on every node, which no validator checks",
-        why="without it, the run crashes at the first linear layer",
+        why="without the package, the run crashes at the first linear layer",
     ),
     clash(
         "mc2-unaligned-linear",

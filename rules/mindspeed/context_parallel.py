@@ -160,7 +160,7 @@ MINDSPEED.add(
             "torch_dist checkpoints, the default, are documented for megatron_cp_algo only, "
             "not for {context_parallel_algo}"
         ),
-        why="no validator checks it; whether saving or loading fails depends on the model",
+        why="no validator checks this; whether saving or loading fails depends on the model",
         at=(a.ckpt_format, a.context_parallel_algo),
         fixes=(put(a.ckpt_format, "torch"),),
         versions=">=26.1",
@@ -171,7 +171,7 @@ MINDSPEED.add(
         severity=Severity.NOTE,
         at=(a.transformer_impl, a.context_parallel_algo),
         message="kvallgather_cp_algo is documented for --transformer-impl transformer_engine only",
-        why="no validator checks it, and published examples use the local implementation",
+        why="no validator checks this, and published examples use the local implementation",
         versions=">=26",
     ),
 )

@@ -72,8 +72,8 @@ MINDSPEED_LLM.add(
         at=(a.tokenizer_padding_side, a.position_embedding_type),
         message="ALiBi does not work with --tokenizer-padding-side left",
         why=(
-            "the position bias counts positions from the left, so padding cannot be on that side; the run fails at "
-            "launch"
+            "the position bias counts positions from the left, so padding cannot be on that side, and the run "
+            "fails at launch"
         ),
         fixes=(put(a.tokenizer_padding_side, "right"),),
     ),
@@ -97,7 +97,7 @@ MINDSPEED_LLM.add(
         YARN & POSITIONS.is_set & a.multi_head_latent_attention & (a.rope_scaling_factor == 0),
         at=(a.rope_scaling_factor, a.rope_scaling_type),
         message="yarn needs --rope-scaling-factor",
-        why="positions are divided by this factor, so it must not be 0; the run fails at launch",
+        why="positions are divided by this factor, so it must not be 0; otherwise, the run fails at launch",
         fixes=(drop(a.rope_scaling_type),),
     ),
     refuse(

@@ -40,8 +40,8 @@ MINDSPEED_LLM.add(
             "recomputation, --swap-attention or --recompute-activation-function"
         ),
         why=(
-            "the option counts the recomputed layers of each pipeline rank, so it needs virtual stages and something "
-            "to recompute; the run fails at launch"
+            "the option counts the recomputed layers of each pipeline rank, so it needs virtual stages and "
+            "something to recompute; otherwise, the run fails at launch"
         ),
         fixes=(drop(a.enable_recompute_layers_per_pp_rank),),
     ),
@@ -135,8 +135,8 @@ MINDSPEED_LLM.add(
         at=(a.use_fused_mlp,),
         message="--use-fused-mlp needs --sequence-parallel or --lora-fusion",
         why=(
-            "the kernel gathers the sequence itself, so sequence parallelism must have split it first; the run fails "
-            "at launch"
+            "the kernel gathers the sequence itself, so sequence parallelism must have split it first; "
+            "otherwise, the run fails at launch"
         ),
         fixes=(drop(a.use_fused_mlp),),
     ),

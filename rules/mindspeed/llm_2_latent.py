@@ -32,7 +32,7 @@ MINDSPEED_LLM.add(
         MLA & (a.padded_base_length < 1),
         at=(a.padded_base_length,),
         message="--padded-base-length {padded_base_length} must be at least 1",
-        why="lengths are padded to multiples of this value, so it must be positive; the run fails at launch",
+        why="lengths are padded to multiples of this value, so it must be positive; otherwise, the run fails at launch",
         fixes=(drop(a.padded_base_length),),
     ),
     *(_size(number, size) for number, size in enumerate(SIZES)),

@@ -20,7 +20,10 @@ MINDSPEED_LLM.add(
         low=1,
         when=MLA,
         message="--padded-base-length {padded_base_length} must be at least 1",
-        why="head sizes are padded to multiples of this value, so it must be positive; the run fails at launch",
+        why=(
+            "head sizes are padded to multiples of this value, so it must be positive; otherwise, the run fails at "
+            "launch"
+        ),
         fixes=(drop(a.padded_base_length),),
     ),
     refuse(

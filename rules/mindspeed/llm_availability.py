@@ -78,7 +78,7 @@ MINDSPEED_LLM.add(
         severity=Severity.WARNING,
         fixes=(drop(SPLIT),),
         message="--layerwise-disaggregated-training does not support mixture-of-experts models",
-        why="the documentation excludes them, but no validator checks it",
+        why="the documentation excludes these models, but no validator checks this",
         versions=">=26",
     ),
     refuse(
@@ -87,7 +87,7 @@ MINDSPEED_LLM.add(
         severity=Severity.WARNING,
         fixes=(drop(SPLIT),),
         message="--layerwise-disaggregated-training does not support LoRA",
-        why="the documentation excludes it, but no validator checks it",
+        why="the documentation excludes LoRA, but no validator checks this",
         versions=">=26",
     ),
     refuse(
@@ -97,7 +97,7 @@ MINDSPEED_LLM.add(
         at=(a.async_save,),
         fixes=(drop(a.async_save),),
         message="--async-save is documented for pre-training only, not for LoRA, SFT or DPO",
-        why="no validator checks it",
+        why="no validator checks this",
         versions=">=26.1",
     ),
 )

@@ -77,8 +77,8 @@ MINDSPEED_LLM.add(
             "value of --topk-group, {groups}; use --moe-router-topk-scaling-factor"
         ),
         why=(
-            "before 26.0, the factor is filled from the wrong argument: gates are scaled by the number of groups, "
-            "or not at all, silently"
+            "before 26.0, the factor is filled from the wrong argument, so gates are silently scaled by the "
+            "number of groups or not at all"
         ),
         fixes=(Repair((Change(FACTOR, REMOVE), Change(a.moe_router_topk_scaling_factor, FACTOR))),),
     ),

@@ -71,6 +71,6 @@ MINDSPEED_LLM.add(
         severity=Severity.WARNING,
         fixes=(drop(a.overlap_param_gather),),
         message="--lora-fusion does not work with --overlap-param-gather",
-        why="the documentation excludes the combination, but no validator checks it",
+        why="the documentation excludes the combination, but no validator checks for it",
     ),
 )

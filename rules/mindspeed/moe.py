@@ -63,7 +63,7 @@ MINDSPEED.add(
         at=(COUNT, SHARED),
         unless_framework=CORE_ONLY,
         fixes=(drop(COUNT), drop(SHARED)),
-        why="both options set the size of the shared experts, so they must agree; the run fails at launch",
+        why="both options set the size of the shared experts, so they must agree; otherwise, the run fails at launch",
         message=(
             "--n-shared-experts {n_shared_experts} and --moe-shared-expert-intermediate-size "
             "{moe_shared_expert_intermediate_size} contradict each other"
@@ -183,7 +183,7 @@ MINDSPEED.add(
         at=(a.enable_expert_placement,),
         fixes=(put(a.use_distributed_optimizer), drop(a.enable_expert_placement)),
         message="--enable-expert-placement needs --use-distributed-optimizer",
-        why="MindSpeed prints a message and continues; experts are moved together with their sharded states",
+        why="MindSpeed prints a message and continues. Experts can only be moved together with their sharded states",
     ),
     refuse(
         "expert-placement-size",
@@ -192,7 +192,7 @@ MINDSPEED.add(
         unless_framework=CORE_ONLY,
         fixes=(drop(a.enable_expert_placement),),
         message="--enable-expert-placement needs an expert-parallel size above 1",
-        why="the check is inverted and never triggers; without expert parallelism, experts cannot move to other ranks",
+        why="without expert parallelism, experts cannot move to other ranks. The check is inverted and never triggers",
     ),
     refuse(
         "expert-placement-alone",

@@ -38,7 +38,10 @@ MINDSPEED.add(
         at=(a.ema_decay,),
         fixes=(drop(a.ema_decay),),
         message="--ema-decay {ema_decay} must lie between 0 and 1",
-        why="a moving average is a weighted mean, so its weight must lie between 0 and 1; the run fails at launch",
+        why=(
+            "a moving average is a weighted mean, so its weight must lie between 0 and 1; otherwise, the run fails "
+            "at launch"
+        ),
     ),
     clash(
         "quantised-gradients-fusion",
@@ -86,7 +89,7 @@ MINDSPEED.add(
         upstream={"mindspeed": f"{CORE}{MUON_FILE}:129", "mindspeed-llm": f"{LLM}{MUON_FILE}:128"},
         fixes=(drop(a.overlap_param_gather_with_optimizer_step),),
         message="--overlap-param-gather-with-optimizer-step is turned off by --optimizer muon",
-        why="parameters are gathered after the step, not during it",
+        why="the parameters are gathered after the step, not during it",
     ),
     clash("swap-optimizer-reuse", SWAP, REUSE, why=STATES),
     refuse(
@@ -102,7 +105,7 @@ MINDSPEED.add(
         SWAP & EMA,
         severity=Severity.WARNING,
         message="--swap-optimizer does not work with --optimizer-selection fused_ema_adamw",
-        why="the documentation excludes the combination, but no validator checks it",
+        why="the documentation excludes the combination, but no validator checks for it",
         fixes=(drop(SWAP),),
     ),
     needs(
@@ -167,7 +170,7 @@ MINDSPEED.add(
         severity=Severity.WARNING,
         unless_framework="mindspeed-llm",
         message="--param-and-grad-buffer-pad 0 has no effect",
-        why="MindSpeed tries to reject it, but 0 passes the check",
+        why="MindSpeed tries to reject 0, but 0 passes the check",
         fixes=(drop(a.param_and_grad_buffer_pad),),
     ),
     refuse(

@@ -91,7 +91,7 @@ MINDSPEED.add(
         unless_framework=CORE_ONLY,
         at=(a.auto_settings_ranks, a.auto_settings),
         message="--auto-settings is documented for 16 ranks or more, not {auto_settings_ranks}",
-        why="the search is not designed for fewer ranks, but nothing checks it",
+        why="the search is not designed for fewer ranks, but nothing checks this",
         versions=">=2.3",
     ),
     clash(
@@ -109,7 +109,7 @@ MINDSPEED.add(
         severity=Severity.WARNING,
         at=(a.swap_attention,),
         message="--swap-attention is documented for flash attention only (--use-flash-attn)",
-        why="no validator checks it",
+        why="no validator checks this",
         fixes=(put(a.use_flash_attn),),
     ),
     clash(
@@ -129,14 +129,14 @@ MINDSPEED.add(
         at=(a.recompute_granularity, a.fsdp2_config_path),
         fixes=(drop(a.recompute_granularity, also=(a.recompute_method, a.recompute_num_layers)),),
         message="recomputation is set by --recompute-granularity and may be set by the FSDP2 config as well",
-        why="the documentation allows only one of the two; no validator checks it",
+        why="the documentation allows only one of the two, but no validator checks this",
     ),
     refuse(
         "recompute-norm-legacy",
         a.recompute_norm & a.use_legacy_models,
         severity=Severity.WARNING,
         message="--recompute-norm has no effect for legacy models",
-        why="only core models have the hook; no validator checks it",
+        why="only core models have the hook, but no validator checks this",
         fixes=(drop(a.recompute_norm),),
     ),
     refuse(
@@ -155,7 +155,7 @@ MINDSPEED.add(
         unless_framework=CORE_ONLY,
         fixes=(drop(a.kl_temperature),),
         message="--kl-temperature must be positive, not {kl_temperature}",
-        why="logits are divided by the temperature, so it must be positive; the run fails at launch",
+        why="logits are divided by the temperature, so it must be positive; otherwise, the run fails at launch",
     ),
     refuse(
         "qad-weight",

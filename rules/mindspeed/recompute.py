@@ -55,8 +55,8 @@ MINDSPEED.add(
         fixes=(drop(BUBBLE),),
         message="--recompute-in-bubble needs a pipeline with --num-layers-per-virtual-pipeline-stage",
         why=(
-            "the recomputation fills the bubbles of the interleaved schedule, so it needs that schedule; the run "
-            "fails at launch"
+            "the recomputation fills the bubbles of the interleaved schedule, so it needs that schedule; "
+            "otherwise, the run fails at launch"
         ),
     ),
     clash(
@@ -104,8 +104,8 @@ MINDSPEED.add(
         fixes=(drop(ADVANCE),),
         message="--recompute-in-advance needs a pipeline with --num-layers-per-virtual-pipeline-stage",
         why=(
-            "the recomputation fills the waiting times of the interleaved schedule, so it needs that schedule; the "
-            "run fails at launch"
+            "the recomputation fills the waiting times of the interleaved schedule, so it needs that schedule; "
+            "otherwise, the run fails at launch"
         ),
     ),
     refuse(
@@ -124,7 +124,7 @@ MINDSPEED.add(
             "--recompute-in-advance is turned off, because it needs 1 layer per virtual stage, not "
             "{num_layers_per_virtual_pipeline_stage}"
         ),
-        why="nothing is recomputed in advance; only the last chunk recomputes less",
+        why="nothing is recomputed in advance. Only the last chunk recomputes less",
         fixes=(drop(ADVANCE), put(VPP, 1)),
     ),
     refuse(
@@ -136,7 +136,7 @@ MINDSPEED.add(
             "--recompute-in-bubble and --recompute-in-advance do not work with each other; --recompute-in-bubble "
             "takes precedence"
         ),
-        why="the documentation excludes the combination, but no validator checks it",
+        why="the documentation excludes the combination, but no validator checks for it",
         fixes=(drop(ADVANCE), drop(BUBBLE)),
     ),
     refuse(

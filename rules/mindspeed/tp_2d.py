@@ -96,7 +96,7 @@ MINDSPEED.add(
         message=(
             "--tp-2d without --use-flash-attn changes --context-parallel-algo from megatron_cp_algo to ulysses_cp_algo"
         ),
-        why=("nothing changes without context parallelism; with ring attention, flash attention is turned on instead"),
+        why=("without context parallelism, nothing changes. With ring attention, flash attention is turned on instead"),
         severity=Severity.NOTE,
         at=(a.context_parallel_algo,),
         fixes=(put(a.use_flash_attn),),
@@ -128,7 +128,7 @@ MINDSPEED.add(
         at=(a.tp_y, a.hidden_size),
         after=("mindspeed/tp-2d-sizes",),
         message="hidden size {hidden_size} is not a multiple of --tp-y {tp_y}",
-        why="2-D linear layers and norms split the hidden size over the y ranks; building the model fails",
+        why="2-D linear layers and norms must split the hidden size over the y ranks, so building the model fails",
     ),
     divides(
         "tp-2d-ffn-size",
@@ -138,7 +138,7 @@ MINDSPEED.add(
         at=(a.tp_x, a.ffn_hidden_size),
         after=("mindspeed/tp-2d-sizes",),
         message="FFN size {ffn_hidden_size} is not a multiple of --tp-x {tp_x}",
-        why="2-D linear layers split the FFN size over the x ranks; building the model fails",
+        why="2-D linear layers must split the FFN size over the x ranks, so building the model fails",
     ),
     refuse(
         "tp-2d-overlap-without-effect",
@@ -150,7 +150,7 @@ MINDSPEED.add(
             put(a.tp_2d),
         ),
         message="options of 2-D tensor parallelism have no effect without --tp-2d",
-        why="only the 2-D linear layers read them; the run uses one-dimensional tensor parallelism",
+        why="only the 2-D linear layers read these options, so the run uses one-dimensional tensor parallelism",
     ),
     refuse(
         "coc-fused-kernel-without-effect",
@@ -159,7 +159,7 @@ MINDSPEED.add(
         at=(a.coc_fused_kernel,),
         fixes=(drop(a.coc_fused_kernel, safety=Safety.SAFE),),
         message="--coc-fused-kernel has no effect without --tp-2d or --use-ascend-coc",
-        why="only these two features read it; communication is not hidden",
+        why="only these two features read the option, so communication is not hidden",
     ),
     needs(
         "backward-overlap-without-fused-kernel",
@@ -169,7 +169,10 @@ MINDSPEED.add(
         at=(a.enable_backward_overlap_ag_with_matmul,),
         fixes=(drop(a.enable_backward_overlap_ag_with_matmul, safety=Safety.SAFE), put(a.coc_fused_kernel)),
         message="--enable-backward-overlap-ag-with-matmul has no effect without --coc-fused-kernel",
-        why="the backward overlap is part of the fused kernel; without it, the flag only creates another process group",
+        why=(
+            "the backward overlap is part of the fused kernel. Without that kernel, the flag only creates another "
+            "process group"
+        ),
     ),
     refuse(
         "tp-2d-fused-kernel-micro-batch",
@@ -182,7 +185,10 @@ MINDSPEED.add(
             "mindspeed-llm": "docs/zh/pytorch/features/mcore/tensor_parallel_2d.md:39",
         },
         message="the fused kernel of 2-D tensor parallelism needs --micro-batch-size 1, not {micro_batch_size}",
-        why="the kernel computes its output size without the batch dimension; the documentation only allows a micro batch of 1",
+        why=(
+            "the kernel computes its output size without the batch dimension, so the documentation only allows a "
+            "micro-batch of 1"
+        ),
     ),
     refuse(
         "tp-2d-small",
