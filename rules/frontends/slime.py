@@ -286,7 +286,7 @@ SLIME.add(
             a.eval_prompt_data.length > 1,
             a.eval_prompt_data.length % 2 == 1,
         ),
-        message="--eval-prompt-data has {count} words, but each data set needs a name and a path",
+        message="--eval-prompt-data has {count} words, but each dataset needs a name and a path",
         upstream=f"{OPTIONS}:1700",
         shows={"count": a.eval_prompt_data.length},
         at=(a.eval_prompt_data,),

@@ -59,7 +59,7 @@ MEGATRON.add(
         "workers-negative",
         all_of(TRAINS, a.num_workers < 0, a.dataloader_type != "external"),
         message="--num-workers is {num_workers}; it must be at least 0 (with 0, the rank itself reads the data)",
-        why="torch's data loader refuses a negative number when the data sets are built",
+        why="torch's data loader refuses a negative number when the datasets are built",
         at=(a.num_workers,),
         upstream="https://pytorch.org/docs/2.9/data.html#torch.utils.data.DataLoader",
     ),

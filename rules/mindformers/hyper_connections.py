@@ -31,7 +31,7 @@ for fields, net, built, added in (
         refuse(
             "hyper-streams",
             all_of(on, ~streams.is_a(WHOLE_FROM_1)),
-            message=f"num_residual_streams is {{{net}.num_residual_streams}}; it must be a whole number of at least 1",
+            message=f"num_residual_streams is {{{net}.num_residual_streams}}; it must be a positive integer",
             why=WHY,
             at=(streams,),
         ),
@@ -39,7 +39,7 @@ for fields, net, built, added in (
             "hyper-rounds",
             all_of(on, ~rounds.is_a(WHOLE_FROM_0)),
             message=(
-                f"mhc_sinkhorn_iterations is {{{net}.mhc_sinkhorn_iterations}}; it must be a whole number of at least 0"
+                f"mhc_sinkhorn_iterations is {{{net}.mhc_sinkhorn_iterations}}; it must be a non-negative integer"
             ),
             why=WHY,
             at=(rounds,),

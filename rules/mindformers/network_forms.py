@@ -28,7 +28,7 @@ for fields, net, built, added in (
                 interval.is_set,
                 ~interval.is_a(WHOLE_FROM_1),
             ),
-            message=f"nope_layer_interval is {{{net}.nope_layer_interval}}; it must be a whole number of at least 1",
+            message=f"nope_layer_interval is {{{net}.nope_layer_interval}}; it must be a positive integer",
             why=WHY,
             at=(interval,),
         ),

@@ -25,7 +25,7 @@ algorithm = a["parallel_config.context_parallel_algo"]
 splits = a["parallel_config.seq_split_num"]
 degree = a["ulysses_degree"]
 heads, groups = a["shape.heads"], a["shape.query_groups"]
-predicting = a["run_mode"] == "predict"  # an evaluation uses the batch size of its data set
+predicting = a["run_mode"] == "predict"  # an evaluation uses the batch size of its dataset
 
 MINDFORMERS.add(
     requires(

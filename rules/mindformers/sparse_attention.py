@@ -88,7 +88,7 @@ for fields, net, built, added in (
         refuse(
             "sparse-share-count",
             all_of(latent, ~share.is_a(whole(1).or_null())),
-            message=f"dsa_index_topk_freq is {{{net}.dsa_index_topk_freq}}; it must be a whole number of at least 1",
+            message=f"dsa_index_topk_freq is {{{net}.dsa_index_topk_freq}}; it must be a positive integer",
             why=WHY,
             at=(share,),
         ),
