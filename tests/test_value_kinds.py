@@ -70,7 +70,7 @@ def test_kinds_are_values() -> None:
 def test_a_condition_may_ask_for_a_kind() -> None:
     a = Handles()
     refused = ~a.tensor_parallel.is_a(whole(1))
-    assert refusal(refused) == "a run where `tensor_parallel` is not an integer that is at least 1."
+    assert refusal(refused) == "a run where `tensor_parallel` is not a positive integer."
     values: dict[str, object] = {"tensor_parallel": 0}
     assert evaluate(refused, lambda handle: values[handle.name]) is True
     values["tensor_parallel"] = 8
