@@ -274,6 +274,8 @@ class Number(ValueKind):
             words = _NON_NEGATIVE[noun]
         elif self.whole and bounds == (1, None, None, None):
             words = "a positive integer"
+        elif self.minimum is not None and self.minimum == self.maximum:
+            words = str(self.minimum)
         else:
             words = f"{'an' if self.whole else 'a'} {noun}{_bounds_in_words(*bounds)}"
         return choices_in_words((*map(str, self.also), words))

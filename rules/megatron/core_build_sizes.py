@@ -3,7 +3,7 @@
 from preflight.lint.constraint import ConstraintSet, divides, refuse
 from preflight.rules.megatron.option_names import a, all_of, any_of, moe
 
-DIED = "no earlier check catches this: a layer rejects the size when the model is built"
+DIED = "no earlier check catches this: a layer rejects these sizes when the model is built"
 MEGATRON = ConstraintSet("megatron", why=DIED)
 LAYERS = "megatron/core/tensor_parallel/layers.py"
 TENSOR = a.tensor_model_parallel_size

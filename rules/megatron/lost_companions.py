@@ -182,6 +182,6 @@ MEGATRON.add(
         "spec-without-function",
         all_of(a.spec.length == 1, ~a.spec.has("local")),
         message="--spec has only one word, but it takes a module and the name of a function in that module",
-        why="when the model is built, both words are unpacked, so the run fails at launch",
+        why="building the model needs both words, so the run fails at launch",
     ),
 )

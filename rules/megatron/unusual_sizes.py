@@ -36,8 +36,8 @@ MEGATRON.add(
         message="--moe-router-topk {moe_router_topk} sends every token to all {num_experts} experts, so nothing is "
         "routed",
         why=(
-            "the run computes a dense network at the cost of all experts. The value may have been meant as the "
-            "number of experts"
+            "the run computes a dense network at the cost of all experts. The number may have been meant for "
+            "another option"
         ),
         severity=Severity.WARNING,
         at=(a.moe_router_topk, a.num_experts),

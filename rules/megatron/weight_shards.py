@@ -30,7 +30,7 @@ MEGATRON.add(
         MXFP8,
         a.fp8_param_gather,
         message="sharded weights with the mxfp8 recipe need --fp8-param-gather",
-        why="only the fp8 shards are kept, so they must be gathered as well; " + REFUSED,
+        why="only the fp8 shards are kept, so the weights must be gathered in fp8; otherwise, " + REFUSED,
         at=(a.fp8_recipe, *SHARDS),
     ),
     requires(

@@ -23,7 +23,8 @@ PYNATIVE.add(
         ),
         message="balance_enabled needs create_compressed_eod_mask, without create_seq_len_vector",
         why=(
-            "the load is measured from the compressed mask, so the run is rejected without it when the dataset is built"
+            "the load is measured from the compressed mask, so without this mask the run is rejected when the "
+            "dataset is built"
         ),
         at=(a["train_dataset.balance_enabled"],),
     ),

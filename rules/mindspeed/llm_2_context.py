@@ -63,7 +63,7 @@ MINDSPEED_LLM.add(
         (a.position_embedding_type == "alibi") & a.sliding_window.is_set,
         at=(a.sliding_window, a.position_embedding_type),
         message="ALiBi does not work with --sliding-window",
-        why="the position bias replaces the window mask, so the run fails at launch",
+        why="the position bias would replace the window mask, so the run fails at launch",
         fixes=(drop(a.sliding_window),),
     ),
     refuse(

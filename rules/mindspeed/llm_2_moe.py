@@ -48,7 +48,7 @@ MINDSPEED_LLM.add(
         "allgather-overlap-alone",
         GATHER & (a.tensor_model_parallel_size <= 1) & (a.expert_model_parallel_size <= 1),
         message="--moe-allgather-overlap-comm needs tensor or expert parallelism, but both sizes are 1",
-        why="without either, there is no communication to hide, so the run fails at launch",
+        why="without tensor or expert parallelism, there is no communication to hide, so the run fails at launch",
         fixes=(drop(GATHER),),
     ),
     refuse(

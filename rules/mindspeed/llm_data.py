@@ -43,8 +43,8 @@ MINDSPEED_LLM.add(
         message="--neat-pack needs --reset-attention-mask",
         fixes=(put(a.reset_attention_mask), drop(a.neat_pack)),
         why=(
-            "without it, packed samples would attend to each other, so the run fails at launch. --reset-position-ids "
-            "is not a substitute"
+            "without --reset-attention-mask, packed samples would attend to each other, so the run fails at "
+            "launch. --reset-position-ids is not a substitute"
         ),
     ),
     refuse(
@@ -60,7 +60,7 @@ MINDSPEED_LLM.add(
         a.enable_hf2mg_convert & a.load.is_none,
         at=(a.enable_hf2mg_convert,),
         message="--enable-hf2mg-convert needs --load, the directory of the weights",
-        why="without it, there are no weights to convert, so the run fails at launch",
+        why="without --load, there are no weights to convert, so the run fails at launch",
         fixes=(drop(a.enable_hf2mg_convert),),
     ),
     refuse(

@@ -71,7 +71,7 @@ MINDSPEED.add(
             "--moe-zero-memory-num-layers {moe_zero_memory_num_layers} must lie between 0 and the {most} layers of "
             "a pipeline stage"
         ),
-        why="the number cannot exceed the layers of a stage or be negative, so the run fails at launch",
+        why="the number must lie between 0 and the number of layers of a stage, so the run fails at launch",
         fixes=(put(ZERO_LAYERS, PER_STAGE),),
     ),
     refuse(

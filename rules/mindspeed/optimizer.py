@@ -154,7 +154,7 @@ MINDSPEED.add(
         unless_framework="mindspeed-llm",
         fixes=(put(a.overlap_param_gather), drop(a.reset_bucket_group_order)),
         message="--reset-bucket-group-order needs --overlap-param-gather",
-        why="the option changes the order of the overlapped gathers; without them the run fails at launch",
+        why="the option changes the order of the overlapped gathers, so the run fails at launch without them",
     ),
     refuse(
         "buffer-pad",
