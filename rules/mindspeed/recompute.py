@@ -199,7 +199,7 @@ MINDSPEED.add(
             "--recompute-method block, not {recompute_method}"
         ),
         at=(a.recompute_method,),
-        why="the documentation and older validators require it, but today nothing checks it",
+        why="the documentation and older validators require this method, but today nothing checks it",
         fixes=(put(a.recompute_method, "block"),),
     ),
     refuse(
@@ -208,7 +208,7 @@ MINDSPEED.add(
         severity=Severity.WARNING,
         at=(a.recompute_method,),
         message=("--recompute-norm with full recomputation needs --recompute-method block, not {recompute_method}"),
-        why="the documentation requires it, but nothing checks it",
+        why="the documentation requires this method, but nothing checks it",
         fixes=(put(a.recompute_method, "block"),),
     ),
 )
