@@ -89,7 +89,7 @@ DataFault = Literal[
 
 
 class DataFile(NamedTuple):
-    """A data set that a run names. argument: the argument that names it; path: its location.
+    """A dataset that a run names. argument: the argument that names it; path: its location.
 
     fault: its fault, "" if it is valid, "unread" if that is unknown; `because` gives the reason.
     dtype, sequences, documents, tokens, needed: as stated in its index. size: bytes of its tokens on disk.
@@ -111,7 +111,7 @@ class DataFile(NamedTuple):
 
 
 class Draw(NamedTuple):
-    """The samples that one split of a run draws from one data set. samples: the requested number, None for one pass
+    """The samples that one split of a run draws from one dataset. samples: the requested number, None for one pass
     over it.
 
     epochs: passes over its tokens, 0 if it has none and the search for samples does not end. length: samples there.

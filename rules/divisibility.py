@@ -41,7 +41,7 @@ def batch_not_divisible(job: Job) -> Iterator[Finding | Unverified]:
     consistent there.
 
     ## Why is this bad?
-    The number of micro-batches would not be a whole number, so the framework refuses the run at startup. Megatron
+    The number of micro-batches would not be an integer, so the framework refuses the run at startup. Megatron
     reports this as an error in the *evaluation* batch, which defaults to the global batch.
 
     ## Example
@@ -321,7 +321,7 @@ def too_few_micro_batches(job: Job) -> Iterator[Finding | Unverified]:
     so this rule does not report them there.
 
     ## Why is this bad?
-    MindSpore's pipeline pass refuses the graph, but only at compilation, after the data set has been built and the
+    MindSpore's pipeline pass refuses the graph, but only at compilation, after the dataset has been built and the
     cluster has spent minutes starting up. No Python check reports the problem earlier.
 
     ## Example

@@ -16,7 +16,7 @@ def placeholder_value(job: Job) -> Iterator[Finding]:
     values. A script with several placeholders is considered a template and is reported once.
 
     ## Why is this bad?
-    The job starts, but fails as soon as the value is used. A placeholder with blanks is split into several words.
+    The job starts, but fails as soon as the value is used. A placeholder with spaces is split into several words.
 
     ## Example
         CKPT="your model ckpt path"

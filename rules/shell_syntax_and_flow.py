@@ -31,8 +31,8 @@ def shell_syntax(job: Job) -> Iterator[Finding]:
         fi
 
     ## Fix safety
-    Safe if blanks after a backslash end the command: the fix only deletes the blanks. Unsafe if the fix continues a
-    line.
+    Safe if whitespace after a backslash ends the command: the fix only deletes this whitespace. Unsafe if the
+    fix continues a line.
 
     ## References
     GNU Bash Reference Manual, sections 3.1.1, Shell Operation, and 3.2, Shell Commands
@@ -66,14 +66,14 @@ def bad_substitution(job: Job) -> Iterator[Finding]:
 
 @rule(id="blank-after-backslash", severity=Severity.ERROR, noticed=True)
 def blank_after_backslash(job: Job) -> Iterator[Finding]:
-    """A line-continuation backslash is followed by trailing blanks.
+    """A line-continuation backslash is followed by trailing whitespace.
 
     ## What it does
-    Finds a backslash followed by blanks at the end of a line in a command or an array of arguments.
+    Finds a backslash followed by whitespace at the end of a line in a command or an array of arguments.
 
     ## Why is this bad?
-    The backslash turns the blank into a word instead of continuing the line. The command ends there: every option on
-    the following lines is dropped, and bash tries to run the next line as a command that does not exist.
+    The backslash turns the space after it into a word instead of continuing the line. The command ends there: every
+    option on the following lines is dropped, and bash tries to run the next line as a command that does not exist.
 
     ## Example
         torchrun pretrain_gpt.py --num-layers 32 \\ 
@@ -83,7 +83,7 @@ def blank_after_backslash(job: Job) -> Iterator[Finding]:
             --hidden-size 4096
 
     ## Fix safety
-    Safe: the fix only deletes the blanks, which are never intended.
+    Safe: the fix only deletes the whitespace, which is never intended.
 
     ## References
     GNU Bash Reference Manual, section 3.1.2.1, Escape Character
@@ -93,7 +93,7 @@ def blank_after_backslash(job: Job) -> Iterator[Finding]:
 
 @rule(id="blanks-at-equals", severity=Severity.ERROR, noticed=True)
 def blanks_at_equals(job: Job) -> Iterator[Finding]:
-    """An assignment has a blank before or after its equals sign.
+    """An assignment has a space before or after its equals sign.
 
     ## What it does
     Finds `NNODES = 2`, `NNODES= 2` and `export NNODES = 2` in a script that reads `NNODES` and sets it nowhere else.
@@ -228,16 +228,16 @@ def misspelt_in_test(job: Job) -> Iterator[Finding]:
 
 @rule(id="misread-test", severity=Severity.WARNING, noticed=True)
 def misread_test(job: Job) -> Iterator[Finding]:
-    """A test in a script does not make the intended comparison, because of a missing blank or a redirection.
+    """A test in a script does not make the intended comparison, because of a missing space or a redirection.
 
     ## What it does
     Finds `["$X" = y ]` and `[ "$X" = y]`, which never hold; `[ "$X"="y" ]`, which always holds; and `[ $N > 1 ]`, in
     which `>` writes to a file. Scripts that do not start a training run are not checked.
 
     ## Why is this bad?
-    `[` is a command that needs a blank after it and `]` as its last word. Otherwise, bash prints an error, continues,
-    and never takes the branch. A comparison without blanks around its sign is a single word, which is never empty. The
-    options in the branch are therefore always or never passed, regardless of the value.
+    `[` is a command that needs a space after it and `]` as its last word. Otherwise, bash prints an error, continues,
+    and never takes the branch. A comparison without spaces around its operator is a single word, which is never empty.
+    The options in the branch are therefore always or never passed, regardless of the value.
 
     ## Example
         if ["$USE_SP" = true ]; then ARGS+=(--sequence-parallel); fi
@@ -290,8 +290,8 @@ def script_ends_before_launch(job: Job) -> Iterator[Finding]:
 
     ## What it does
     Finds a `case` or an `if` that depends on values set by the script itself and ends the script with an error code.
-    Also finds a here-document whose closing line is indented or followed by blanks, so that the launch becomes part of
-    its text.
+    Also finds a here-document whose closing line is indented or followed by whitespace, so that the launch becomes
+    part of its text.
 
     ## Why is this bad?
     Nothing is trained. The script exits after the job has waited in the queue. For the here-document, bash only prints

@@ -1,4 +1,4 @@
-"""Checks for shell variables that are unset, unused, or misspelt."""
+"""Checks for shell variables that are unset, unused, or misspelled."""
 
 import math
 from collections.abc import Iterator
@@ -67,7 +67,7 @@ def undefined_option_variable(job: Job) -> Iterator[Finding]:
 
 
 def _of_launcher(finding: Finding, job: Job) -> Finding:
-    """An error if the misspelt group holds the launcher's options: torchrun then starts one process."""
+    """An error if the misspelled group holds the launcher's options: torchrun then starts one process."""
     launch, layout = job.documents[0].launch, job.plan.layout
     ranks = known(layout.tensor, layout.pipeline, layout.context)
     if launch is None or not finding.values["hint"] or "torchrun" not in launch.launcher or ranks is None:
@@ -286,13 +286,13 @@ def array_first_word(job: Job) -> Iterator[Finding]:
 
 @rule(id="value-splits", severity=Severity.WARNING, noticed=True)
 def value_splits(job: Job) -> Iterator[Finding]:
-    """A path that contains a blank is split into several words.
+    """A path that contains a space is split into several words.
 
     ## What it does
-    Finds a path with a blank that is assigned in quotes but expanded without quotes.
+    Finds a path with a space that is assigned in quotes but expanded without quotes.
 
     ## Why is this bad?
-    The option gets only the part before the blank. The rest is an unexpected argument, and the program fails with
+    The option gets only the part before the space. The rest is an unexpected argument, and the program fails with
     "unrecognized arguments".
 
     ## Example

@@ -9,7 +9,7 @@ from preflight.source.resolved_words import Needed, Reason
 
 @rule(id="data-cut-off", severity=Severity.ERROR, reads=("(site)",))
 def data_cut_off(job: Job) -> Iterator[Finding]:
-    """A data set has fewer tokens than its index counts.
+    """A dataset has fewer tokens than its index counts.
 
     ## What it does
     With `--site`, compares the size of `PREFIX.bin` with the end of the last sequence in `PREFIX.idx`.
@@ -54,14 +54,14 @@ BROKEN = {
 
 @rule(id="data-index-broken", severity=Severity.ERROR, reads=("(site)",))
 def data_index_broken(job: Job) -> Iterator[Finding]:
-    """The loader cannot read the index of a data set.
+    """The loader cannot read the index of a dataset.
 
     ## What it does
     With `--site`, checks what the loader asserts about `PREFIX.idx`: the header, the version, the code of the token
     type, the file size, and that the last document ends with the last sequence.
 
     ## Why is this bad?
-    The loader stops the run when it builds its data sets. An index whose documents end too early is the result of a
+    The loader stops the run when it builds its datasets. An index whose documents end too early is the result of a
     merge or a copy that did not finish.
 
     ## Example
@@ -92,12 +92,12 @@ def data_missing(job: Job) -> Iterator[Finding | Unverified]:
     """The training data does not exist at the given path.
 
     ## What it does
-    With `--site`, looks for `PREFIX.idx` and `PREFIX.bin` of each data set that the run names, and for the files that
-    list data sets. A path whose parent folders do not exist on this machine is not checked, because the job may run
+    With `--site`, looks for `PREFIX.idx` and `PREFIX.bin` of each dataset that the run names, and for the files that
+    list datasets. A path whose parent folders do not exist on this machine is not checked, because the job may run
     elsewhere.
 
     ## Why is this bad?
-    The loader stops the run when it builds its data sets, after the job has waited in the queue, started all processes
+    The loader stops the run when it builds its datasets, after the job has waited in the queue, started all processes
     and built the model.
 
     ## Example
@@ -126,7 +126,7 @@ ROWS = 65_536 + 4_096
 
 @rule(id="data-of-other-vocabulary", severity=Severity.WARNING, reads=("(site)",))
 def data_of_other_vocabulary(job: Job) -> Iterator[Finding | Unverified]:
-    """The token type of a data set does not match the vocabulary of the run.
+    """The token type of a dataset does not match the vocabulary of the run.
 
     ## What it does
     With `--site`, compares the token type in `PREFIX.idx` with the size of the vocabulary: 16 bits hold 65,536 ids, and
@@ -181,15 +181,15 @@ def data_repeated(job: Job) -> Iterator[Finding]:
     """The run passes over its training data more than once.
 
     ## What it does
-    With `--site`, reports how often the run passes over each of its data sets. The number is computed as the loader
+    With `--site`, reports how often the run passes over each of its datasets. The number is computed as the loader
     computes it: samples times sequence length, plus one token, divided by the tokens of the training split.
 
     ## Why is this bad?
-    Repetition can be intended, because small data sets are often repeated on purpose. A large number of passes often
-    means that a data set is smaller than expected, for example after an incomplete copy.
+    Repetition can be intended, because small datasets are often repeated on purpose. A large number of passes often
+    means that a dataset is smaller than expected, for example after an incomplete copy.
 
     ## Example
-    With 50,000 tokens in the data set, under `--site`:
+    With 50,000 tokens in the dataset, under `--site`:
 
         --train-iters 1000 --global-batch-size 32 --seq-length 1024 --data-path /data/small_text_document
 
@@ -212,17 +212,17 @@ def data_repeated(job: Job) -> Iterator[Finding]:
 
 @rule(id="data-runs-out", severity=Severity.ERROR, reads=("(site)",))
 def data_runs_out(job: Job) -> Iterator[Finding | Unverified]:
-    """The run needs more data than the data sets contain.
+    """The run needs more data than the datasets contain.
 
     ## What it does
-    With `--site`, adds up the samples of data sets that are given without weights. The loader makes a single pass over
-    these data sets; it repeats only a data set that is given alone, or data sets with weights.
+    With `--site`, adds up the samples of datasets that are given without weights. The loader makes a single pass over
+    these datasets; it repeats only a dataset that is given alone, or datasets with weights.
 
     ## Why is this bad?
     The loader runs out of samples, and the run stops partway with `StopIteration`.
 
     ## Example
-    With three data sets of 1,000 samples each, under `--site`:
+    With three datasets of 1,000 samples each, under `--site`:
 
         --train-iters 100 --global-batch-size 64 --data-path /data/a /data/b /data/c
 
@@ -251,8 +251,8 @@ def data_runs_out(job: Job) -> Iterator[Finding | Unverified]:
     there = sum(draw.length for draw in once)
     if there < wanted:
         message = Message(
-            "the run trains on {wanted:,} samples, but one pass over its {count} data sets has only {there:,}: data "
-            "sets without weights are not repeated",
+            "the run trains on {wanted:,} samples, but one pass over its {count} datasets has only {there:,}: "
+            "datasets without weights are not repeated",
             wanted=wanted,
             count=len(once),
             there=there,
@@ -266,19 +266,19 @@ REFUSED = "the {split} split of {name} has no samples ({sequences:,} sequences i
 
 @rule(id="data-split-empty", severity=Severity.ERROR, reads=("(site)",))
 def data_split_empty(job: Job) -> Iterator[Finding]:
-    """A split of a data set has no tokens, so the run never starts.
+    """A split of a dataset has no tokens, so the run never starts.
 
     ## What it does
     With `--site`, counts the tokens of each split that the run builds. The shares given by `--split` are rounded to
-    whole sequences: one percent of a data set with 40 sequences rounds to zero.
+    whole sequences: one percent of a dataset with 40 sequences rounds to zero.
 
     ## Why is this bad?
     The loader adds passes over the split until it has enough tokens. For a split without tokens, this loop never ends,
-    so all processes wait until the job reaches its time limit. Data sets without weights are weighted by their number
-    of samples, and a data set without samples is refused.
+    so all processes wait until the job reaches its time limit. Datasets without weights are weighted by their number
+    of samples, and a dataset without samples is refused.
 
     ## Example
-    With 40 sequences in the data set, under `--site`:
+    With 40 sequences in the dataset, under `--site`:
 
         --split 990,10,0
 
@@ -307,6 +307,6 @@ def data_split_empty(job: Job) -> Iterator[Finding]:
 
 
 def _blended(job: Job, draw: Draw) -> bool:
-    """Whether the data set is one of several without weights, which are weighted by their number of samples."""
+    """Whether the dataset is one of several without weights, which are weighted by their number of samples."""
     draws = job.site.draws if job.site is not None else ()
     return len({one.name for one in draws if one.argument == draw.argument and one.split == draw.split}) > 1

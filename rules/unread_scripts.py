@@ -173,7 +173,7 @@ def list_begun_again(job: Job) -> Iterator[Finding]:
     Finds an assignment directly below one that adds to the same variable, if it does not contain the variable itself.
 
     ## Why is this bad?
-    The data sets or options of the lines above are not used. Usually `$NAME` is missing at the beginning of the value.
+    The datasets or options of the lines above are not used. Usually `$NAME` is missing at the beginning of the value.
 
     ## Example
         DATA="0.5 web_text_document"

@@ -193,7 +193,7 @@ def unknown_key(job: Job) -> Iterator[Finding]:
     1.5 the sections that are passed to a class), `trainer`, the sections that are passed to MindSpore (`parallel`,
     `context`), and `model_config`. In the datasets and at the top level, it reports a key only if a known key is very
     similar. In a checkout of MindFormers, the keys of `model_config` are the arguments of the class in that checkout.
-    For a release that preflight does not know, the finding is an error only if the key is misspelt and the known
+    For a release that preflight does not know, the finding is an error only if the key is misspelled and the known
     releases before and after refuse the key.
 
     ## Why is this bad?

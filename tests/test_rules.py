@@ -270,7 +270,7 @@ SHARED |= {
         "mindformers/hyper-rounds-none",
         "pynative/hyper-rounds",
         "pynative/hyper-rounds-none",
-    ): "2.0 asks for a whole number and for more than 0 at once; 2.1 takes 0",
+    ): "2.0 asks for an integer and for more than 0 at once; 2.1 takes 0",
     (
         "pynative/optimizer-type",
         "pynative/rate-in-optimizer",

@@ -66,8 +66,8 @@ def test_settings_hold(cli: Cli, tmp_path: Path, text: str, code: int) -> None:
     ("text", "message"),
     [
         ("ingore = []", "preflight.toml:1: there is no setting 'ingore'; did you mean 'ignore'?"),
-        ("\nworld-size = '8'", 'preflight.toml:2: world-size must be a whole number, not "8"'),
-        ("world-size = true", "preflight.toml:1: world-size must be a whole number, not true"),
+        ("\nworld-size = '8'", 'preflight.toml:2: world-size must be an integer, not "8"'),
+        ("world-size = true", "preflight.toml:1: world-size must be an integer, not true"),
         ("world-size = 0", "preflight.toml:1: world-size must be at least 1, not 0"),
         (
             "fail-on = 'eror'",
@@ -192,7 +192,7 @@ def test_whatever_the_schema_refuses_is_one_line(data: dict[str, Any]) -> None:
 def test_a_float_is_no_whole_number(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "preflight.toml").write_text("world-size = 8.0\n")
     (tmp_path / "run.yaml").write_text(BAD)
-    assert "preflight.toml:1: world-size must be a whole number, not 8.0" in cli("check", "run.yaml").err
+    assert "preflight.toml:1: world-size must be an integer, not 8.0" in cli("check", "run.yaml").err
 
 
 PROGRAM = """

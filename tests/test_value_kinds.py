@@ -21,16 +21,16 @@ from preflight.loaders.document import Unknown
 
 SHARE = Number(above=0.0, below=1.0, pointed=True)
 KINDS: tuple[tuple[ValueKind, str, list[Any], list[Any]], ...] = (
-    (whole(1), "a whole number of at least 1", [1, 8], [0, -1, 1.0, True, "1", None]),
-    (whole(1, also=(-1,)), "-1 or a whole number of at least 1", [1, -1], [0, -2]),
-    (Number(0, whole=True, booleans=True), "a whole number of at least 0", [0, True, False], [-1, 0.5]),
-    (Number(0, below=1), "a number of at least 0 and below 1", [0, 0.5], [1, -0.1, True]),
+    (whole(1), "a positive integer", [1, 8], [0, -1, 1.0, True, "1", None]),
+    (whole(1, also=(-1,)), "-1 or a positive integer", [1, -1], [0, -2]),
+    (Number(0, whole=True, booleans=True), "a non-negative integer", [0, True, False], [-1, 0.5]),
+    (Number(0, below=1), "a number that is at least 0 and below 1", [0, 0.5], [1, -0.1, True]),
     (Number(0, maximum=1), "a number from 0 to 1", [0, 1, 0.5], [1.5]),
     (SHARE, "a float between 0.0 and 1.0", [0.5], [0, 1, 0.0, 1.0]),
     (one_of("O0", "O1", "O2"), "O0, O1 or O2", ["O1"], ["o1", "", None, 0]),
     (one_of("silu", any_case=True, also=("swish",)), "silu", ["SiLU", "swish"], ["gelu"]),
     (Text(r"\d+GB").worded("a size such as 58GB"), "a size such as 58GB", ["58GB"], ["58G", 58]),
-    (whole().or_null(), "a whole number", [None, 3], ["", False]),
+    (whole().or_null(), "an integer", [None, 3], ["", False]),
     (SWITCH | TEXT, "True or False or a string", [True, ""], [None, 0]),
     (~(NULL | TEXT), "anything but null or a string", [0, []], [None, "x"]),
     (
@@ -70,7 +70,7 @@ def test_kinds_are_values() -> None:
 def test_a_condition_may_ask_for_a_kind() -> None:
     a = Handles()
     refused = ~a.tensor_parallel.is_a(whole(1))
-    assert refusal(refused) == "`tensor_parallel` is not a whole number of at least 1."
+    assert refusal(refused) == "`tensor_parallel` is not a positive integer."
     values: dict[str, object] = {"tensor_parallel": 0}
     assert evaluate(refused, lambda handle: values[handle.name]) is True
     values["tensor_parallel"] = 8

@@ -6,7 +6,7 @@ something. If a rule is skipped because a value is unknown, its suppression may 
 
 ## Why is this bad?
 A suppression that hides nothing today hides the next fault in the same place. One without a reason cannot be reviewed,
-and one with a misspelt rule has no effect.
+and one with a misspelled rule has no effect.
 
 ## Example
 

@@ -142,7 +142,7 @@ def sizes_of(given: list[str] | None) -> dict[str, int]:
         if name == "recompute" and number.strip() in RECOMPUTE:
             number = str(RECOMPUTE.index(number.strip()))
         if not number.strip().isdigit():
-            raise InputError(f"{item!r} needs a whole number, as in tensor=8")
+            raise InputError(f"{item!r} needs an integer, as in tensor=8")
         found[name] = int(number)
     return found
 

@@ -84,7 +84,7 @@ DECLARED = '''"""One sentence about what the checks of this file have in common.
         "{id}",
         all_of({layers} > 1000, {batch} > {limit}),
         message="{message}",
-        why="what breaks, and when; the run fails at launch",
+        why="what is required or not supported, so the run fails at launch",
         upstream="path/of/{id}.py:1",
         at=({batch},),
         fixes=(put({batch}, {limit}),),

@@ -77,7 +77,7 @@ def _container(text: str) -> float | None:
 
 
 def _size(text: str) -> Value:
-    """A whole number of megabytes; other rules report anything else."""
+    """An integer of megabytes; other rules report anything else."""
     return (
         derived(int(text) * _MB, BUFFER_VARIABLE)
         if text.isascii() and text.isdigit() and 0 < int(text) < 1 << 20

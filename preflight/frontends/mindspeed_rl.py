@@ -132,7 +132,7 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
 
 
 def _in_lengths(reading: Reading) -> Plan:
-    """The plan with sequences as long as prompts and responses; seq_length applies only to the data set."""
+    """The plan with sequences as long as prompts and responses; seq_length applies only to the dataset."""
     plan, told = reading.plan, reading.arguments
     prompt, response = told.get("max_prompt_length").raw, told.get("sampling_max_tokens").raw
     known = isinstance(prompt, int) and isinstance(response, int)

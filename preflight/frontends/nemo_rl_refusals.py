@@ -50,7 +50,7 @@ def _has_surely(release: str, wanted: Target | None, row: Row, typed: frozenset[
 
 
 def of_registries(config: Composed, release: str, sure: bool, own: Callable[[str], bool]) -> Iterator[Problem]:
-    """Misspelt names of data sets, environments, processors and optimizers. sure: the release is known; other releases
+    """Misspelt names of datasets, environments, processors and optimizers. sure: the release is known; other releases
     have other names."""
     known = schemas.read(f"{FOLDER}/nemo-rl-{release}")
     algorithm = next((one for one in known["masters"] if config.at(one).node is not None), "")

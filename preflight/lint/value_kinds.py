@@ -268,9 +268,17 @@ class Number(ValueKind):
 
     @property
     def words(self) -> str:
-        name = "a whole number" if self.whole else "a float" if self.pointed else "a number"
-        ends = _bounds_in_words(self.minimum, self.above, self.maximum, self.below)
-        return choices_in_words((*map(str, self.also), name + ends))
+        noun = "integer" if self.whole else "float" if self.pointed else "number"
+        bounds = (self.minimum, self.above, self.maximum, self.below)
+        if self.minimum == 0 and bounds[1:] == (None, None, None):
+            words = _NON_NEGATIVE[noun]
+        elif self.whole and bounds == (1, None, None, None):
+            words = "a positive integer"
+        elif self.minimum is not None and self.minimum == self.maximum:
+            words = str(self.minimum)
+        else:
+            words = f"{'an' if self.whole else 'a'} {noun}{_bounds_in_words(*bounds)}"
+        return choices_in_words((*map(str, self.also), words))
 
     @property
     def schema(self) -> Schema:
@@ -331,22 +339,27 @@ class Text(ValueKind):
         return isinstance(value, str) and (not self.pattern or re.fullmatch(self.pattern, value) is not None)
 
 
+_NON_NEGATIVE = {
+    "integer": "a non-negative integer",
+    "float": "a non-negative float",
+    "number": "a non-negative number",
+}
+
+
 def _bounds_in_words(minimum: float | None, above: float | None, maximum: float | None, below: float | None) -> str:
-    """The words after "a number": " of at least 1", " between 0 and 1" (the ends excluded), " from 0 to 1", or
+    """The words after "a number": " that is at least 1", " between 0 and 1" (the ends excluded), " from 0 to 1", or
     nothing."""
     if minimum is not None and maximum is not None:
         return f" from {minimum} to {maximum}"
     if above is not None and below is not None:
         return f" between {above} and {below}"
-    ends = (("of at least", minimum), ("above", above), ("of at most", maximum), ("below", below))
-    return "".join(
-        f" {'and ' if index else ''}{end}"
-        for index, end in enumerate(f"{word} {b}" for word, b in ends if b is not None)
-    )
+    ends = (("at least", minimum), ("above", above), ("at most", maximum), ("below", below))
+    words = " and ".join(f"{word} {bound}" for word, bound in ends if bound is not None)
+    return f" that is {words}" if words.startswith("at ") else f" {words}" if words else ""
 
 
 def whole(minimum: int | None = None, maximum: int | None = None, *, also: tuple[int, ...] = ()) -> Number:
-    """A whole number, except True and False."""
+    """An integer, except True and False."""
     return Number(minimum, maximum=maximum, whole=True, also=also)
 
 

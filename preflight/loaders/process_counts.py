@@ -190,7 +190,7 @@ def of_msrun(options: Options) -> Iterator[Problem]:
     """Values that msrun rejects: non-numeric numbers, a join that is not a literal, more local workers than exist,
     invalid ports."""
     for name in _MSRUN_NUMBERS:
-        yield from _unless(_is_number, "msrun", options, name, "a whole number")
+        yield from _unless(_is_number, "msrun", options, name, "an integer")
     yield from _unless(_is_switch, "msrun", options, "join", "True or False")
     yield from _unless(lambda text: text.strip() in ("0", "1", "2", "3"), "msrun", options, "sim-level", "0, 1, 2 or 3")
     yield from _port("msrun", options, "master-port")
@@ -213,14 +213,14 @@ def of_msrun(options: Options) -> Iterator[Problem]:
 def of_torchrun(options: Options) -> Iterator[Problem]:
     """Values that torchrun rejects: non-numeric numbers, nodes that are not a range, invalid ports."""
     for name in _TORCHRUN_NUMBERS:
-        yield from _unless(_is_number, "torchrun", options, name, "a whole number")
+        yield from _unless(_is_number, "torchrun", options, name, "an integer")
     yield from _unless(_is_range, "torchrun", options, "nnodes", "a number, or a range such as 1:4")
     yield from _unless(
         lambda text: _is_number(text) or text in _DEVICES,
         "torchrun",
         options,
         "nproc-per-node",
-        "a whole number, auto, cpu or gpu",
+        "an integer, auto, cpu or gpu",
     )
     yield from _port("torchrun", options, "master-port")
     nodes, rank = _whole(options.word("nnodes")), _whole(options.word("node-rank"))

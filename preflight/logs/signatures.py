@@ -248,7 +248,7 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|Can't load (?:tokenizer|the configuration|config)|We couldn't connect|OfflineModeIsEnabled"
         r"|does not appear to have a file named|modelscope\.hub\.errors|gated repo|40[134] Client Error"
         r"|is not a valid model identifier|Incorrect path_or_model_id|[Rr]epo id must",
-        "a file of a model, a tokenizer or a data set is not available",
+        "a file of a model, a tokenizer or a dataset is not available",
         "download it before the job and name its folder; nodes often have no network",
     ),
     *OF_ENGINES,
@@ -259,20 +259,20 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|One or both of the \.idx and \.bin files|\.idx['\"]? (?:and|or)"
         r"|Index file doesn't match"
         r"|document_indices\[-1\]|sequence_lengths\.shape\[0\]",
-        "the indexed data set is missing, or its index is broken",
+        "the indexed dataset is missing, or its index is broken",
         "--data-path takes the prefix of a .idx and a .bin file; write the merged or copied pair again",
     ),
     Signature(
         "index-read", C.DATA,
         r"reading document index\.\.\.|self\.sizes\.shape|indexed_dataset\.sizes",
-        "it died while the index of a data set was read",
+        "it died while the index of a dataset was read",
         "--data-path takes the prefix of a .idx and a .bin file; write the merged or copied pair again",
         weak=True,
     ),
     Signature(
         "index-cache", C.DATA,
         r"(?:FileNotFoundError|No such file).*(?:_(?:doc|sample|shuffle)_idx|-(?:document|sample|shuffle)_index)\.npy",
-        "the index of a data set, which one rank builds, is missing for another",
+        "the index of a dataset, which one rank builds, is missing for another",
         "the cache (--data-cache-path, by default next to the data) must be on a file system that all nodes share; on "
         "a single node, the rank that builds the cache may have died first, so read its log",
     ),

@@ -170,7 +170,7 @@ def _raw(values: Mapping[str, Value], name: str) -> Any:
 
 
 def _sizes(values: Mapping[str, Value]) -> None:
-    """Sizes must be whole numbers of at least 1 (counts of optional parts at least 0): rules report violations, and
+    """Sizes must be positive integers (counts of optional parts at least 0): rules report violations, and
     nothing is estimated here."""
     for name, words in _WORDS.items():
         size = _raw(values, name)

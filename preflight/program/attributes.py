@@ -255,7 +255,7 @@ class Attributes(Imports):
         return Builtin("__init__", lambda *given, **named: self.fill_fields(receiver, cls, list(given), named))
 
     def blank(self, given: tuple[Value, ...]) -> Value:
-        """A new, uninitialised object."""
+        """A new, uninitialized object."""
         return Object(given[0]) if given and isinstance(given[0], Class) else self.gap("__new__")
 
     def fill_fields(self, target: Object, cls: Class, arguments: list[Value], keywords: Names) -> None:

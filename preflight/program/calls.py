@@ -357,7 +357,7 @@ class Calls(Specials):
     """How the layers of a network are built, while it is."""
 
     def instance_of(self, cls: Class, arguments: list[Value], keywords: Names) -> Value:
-        """A new, initialised object."""
+        """A new, initialized object."""
         made = Object(cls)
         factory = cls.find("__new__")
         if factory is not MISSING:
@@ -370,7 +370,7 @@ class Calls(Specials):
         return made
 
     def initialise(self, made: Object, arguments: list[Value], keywords: Names) -> None:
-        """Initialise a new object by the nearest __init__, written or generated for a dataclass."""
+        """Initialize a new object by the nearest __init__, written or generated for a dataclass."""
         for one in made.cls.lineage:
             if "__init__" in one.names:
                 self.call(one.names["__init__"], [made, *arguments], keywords)

@@ -190,7 +190,7 @@ class MindSpore:
         self.run.facts.learn(values, calls | self._data())
 
     def _data(self) -> dict[str, Callable[..., Value]]:
-        """The methods of a data set that return one."""
+        """The methods of a dataset that return one."""
         data = self.run.symbol(DATA)
         return {f"{DATA}.{name}": lambda *given, **named: data for name in ("take", "repeat", "batch", "project")}
 

@@ -32,7 +32,7 @@ class Refusal(NamedTuple):
 
     error: name of the exception, or "argparse". message: its text, with its values. reads: destinations of the
     arguments that the failing condition read, those given explicitly and changed last first. certain: nothing that is
-    unknown leads there. unless: named facts that would decide it. statement: hash of the normalised statement, as
+    unknown leads there. unless: named facts that would decide it. statement: hash of the normalized statement, as
     the sites in schemas/*/evidence.json have it; "" where it was not computed (see `statements.statement_hash`).
     """
 

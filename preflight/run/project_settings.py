@@ -68,7 +68,7 @@ SCHEMA = "settings.json"
 FOLDER = "settings"
 _NAMES = {
     "string": "text",
-    "integer": "a whole number",
+    "integer": "an integer",
     "number": "a number",
     "boolean": "true or false",
     "array": "a list",

@@ -25,7 +25,7 @@ OTHER_DATA = (
 )
 """Arguments with which data is otherwise, or is drawn otherwise."""
 MOST = 32_766
-"""Data sets of a blend: its index counts them in 16 bits."""
+"""Datasets of a blend: its index counts them in 16 bits."""
 
 
 class Part(NamedTuple):
@@ -38,7 +38,7 @@ class Part(NamedTuple):
 
 
 class Data(NamedTuple):
-    """The existing data sets, and the samples drawn from them."""
+    """The existing datasets, and the samples drawn from them."""
 
     files: tuple[DataFile, ...] = ()
     draws: tuple[Draw, ...] = ()
@@ -177,7 +177,7 @@ def read_blend(eyes: Eyes, part: Part, folders: Sequence[str], bounds: Sequence[
     if need is None:
         return Data(files)
     if len(part.splits) == 1 and len(files) == 1:
-        blend = Blend(blend.names, None)  # a separate split with one data set is not a blend
+        blend = Blend(blend.names, None)  # a separate split with one dataset is not a blend
     built = [split for split in part.splits if splits[split] is not None]
     return Data(files, tuple(draws(blend, files, built, need)))
 

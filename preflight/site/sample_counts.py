@@ -13,7 +13,7 @@ from preflight.source.record import NamedTuple
 
 SPLITS = ("training", "validation", "test")
 SURPLUS = 0.005
-"""How much more of each data set of a blend is prepared."""
+"""How much more of each dataset of a blend is prepared."""
 BLOCK = 128
 
 
@@ -65,7 +65,7 @@ def split_bounds(text: str) -> tuple[Bounds, Bounds, Bounds] | None:
 
 
 class Blend(NamedTuple):
-    """Data sets with their weights; None for a blend without weights."""
+    """Datasets with their weights; None for a blend without weights."""
 
     names: tuple[str, ...]
     weights: tuple[float, ...] | None
@@ -112,7 +112,7 @@ def epochs(tokens: int, samples: int | None, sequence: int, extra: int = 1) -> i
 
 
 def draws(blend: Blend, files: Sequence[DataFile], splits: Sequence[int], need: Need) -> list[Draw]:
-    """The samples that splits, by number, draw from the data sets of a blend; files: the existing ones."""
+    """The samples that splits, by number, draw from the datasets of a blend; files: the existing ones."""
     found = []
     shares = normalized(blend.weights) if blend.weights is not None else None
     for split in splits:
@@ -131,7 +131,7 @@ def draws(blend: Blend, files: Sequence[DataFile], splits: Sequence[int], need: 
 
 
 def _of_blend(samples: int | None, share: float | None, surplus: float) -> int | None:
-    """The number of samples prepared from one data set of a blend; one pass over it without weights."""
+    """The number of samples prepared from one dataset of a blend; one pass over it without weights."""
     if samples is None or share is None:
         return None
     return ceil(ceil(samples * share) * (1 + surplus))

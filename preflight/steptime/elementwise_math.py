@@ -35,5 +35,5 @@ def chosen(condition: Number, yes: Number, no: Number) -> Number:
 
 
 def up(number: Number) -> Number:
-    """Rounded up to a whole number."""
+    """Rounded up to an integer."""
     return -(-number // 1)

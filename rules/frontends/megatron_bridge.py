@@ -21,7 +21,7 @@ LENGTHS = any_of(
         *("DirectHFSFTDatasetConfig", "EnergonDatasetConfig", "MockVLMSFTDatasetConfig"),
     ),
 )
-"""Data sets whose length is compared with the model's; a data set that is not given is unknown."""
+"""Datasets whose length is compared with the model's; a dataset that is not given is unknown."""
 ENERGON = any_of(~a.dataset_target.is_set, a.dataset_target == "EnergonDatasetConfig")
 
 

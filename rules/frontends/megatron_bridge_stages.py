@@ -7,7 +7,9 @@ from preflight.lint.constraint import ConstraintSet, refuse
 from preflight.lint.expressions import Handles, all_of
 from preflight.source.finding import Severity
 
-PUBLISHED = "the run is refused when the network is built; if a model is named, its published number of layers is used"
+PUBLISHED = (
+    "the run is refused when the network is built. If the config names a model, its published number of layers is used"
+)
 BRIDGE = ConstraintSet("megatron-bridge", why=PUBLISHED)
 a = Handles(megatron_names() | names("megatron-bridge") | DERIVED)
 CORE = "megatron/core/transformer/transformer_config.py"

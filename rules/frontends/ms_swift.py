@@ -59,7 +59,7 @@ MS_SWIFT.add(
         a.world_size,
         when=all_of(GENERATES, a.use_vllm, a.vllm_mode == "colocate"),
         message="{world_size} devices are not a multiple of --vllm_tensor_parallel_size {vllm_tensor_parallel_size}",
-        why="the engine that generates is refused when it starts, after the model is loaded",
+        why="the inference engine refuses to start, after the model is loaded",
         upstream="swift/megatron/trainers/rollout_mixin.py:405",
         at=(a.vllm_tensor_parallel_size,),
         after=("device-count",),
@@ -87,7 +87,7 @@ MS_SWIFT.add(
             "{prompts} prompts for each data-parallel rank are not a multiple of the micro-batch {micro_batch_size}:"
             " ({generation_batch_size} samples / {num_generations} generations) / {data_parallel_size} ranks"
         ),
-        why="this check counts prompts, not samples; " + REFUSED,
+        why="this check counts prompts, not samples, and " + REFUSED,
         upstream=f"{ARGUMENTS}:322",
         shows={"prompts": PROMPTS // a.data_parallel_size},
         at=(a.micro_batch_size, a.generation_batch_size, a.global_batch_size),
@@ -287,7 +287,10 @@ MS_SWIFT.add(
             any_of(a.lora_rank.given, a.lora_alpha.given, a.target_modules.given, a.lora_dropout.given),
         ),
         message="without --tuner_type lora, all weights are trained, and the LoRA options have no effect",
-        why="a full run needs many times the memory, and its learning rate is usually a tenth of that of LoRA",
+        why=(
+            "training all weights needs many times the memory, and its learning rate is usually a tenth of that for "
+            "LoRA"
+        ),
         upstream=f"{ARGUMENTS}:449",
         severity=Severity.WARNING,
         at=(a.lora_rank, a.target_modules, a.lora_alpha, a.lora_dropout),
@@ -309,7 +312,10 @@ MS_SWIFT.add(
         "clip-range-reversed",
         all_of(GRPO, a.epsilon_high.is_set, a.epsilon_high < a.epsilon),
         message="--epsilon_high {epsilon_high}, the upper end of the clipping range, is below --epsilon {epsilon}",
-        why="methods with two ends have a higher upper end, so that unlikely tokens can gain; a digit may be wrong",
+        why=(
+            "methods with two limits use a higher upper limit, so that unlikely tokens can gain probability. A digit "
+            "may be wrong"
+        ),
         upstream="swift/megatron/trainers/grpo_trainer.py:1053",
         severity=Severity.WARNING,
         at=(a.epsilon_high, a.epsilon),

@@ -203,7 +203,7 @@ NEMO_RL.add(
             "{num_prompts_per_step} prompts x {num_generations_per_prompt} generations are not a multiple of "
             "policy.train_global_batch_size {global_batch_size}"
         ),
-        why="the first update is refused, after the first rollout: it takes whole batches",
+        why="an update needs whole batches, so the first one is refused, after the first rollout",
         upstream="nemo_rl/distributed/batched_data_dict.py:395",
         at=(a.num_prompts_per_step, a.num_generations_per_prompt, a.global_batch_size),
         after=("nemo-rl/on-policy-batch",),
@@ -216,7 +216,7 @@ NEMO_RL.add(
             "{distillation_prompts} prompts x {distillation_generations} generations are not a multiple of "
             "policy.train_global_batch_size {global_batch_size}"
         ),
-        why="the first update is refused, after the first rollout: it takes whole batches",
+        why="an update needs whole batches, so the first one is refused, after the first rollout",
         upstream="nemo_rl/distributed/batched_data_dict.py:395",
         at=(a.distillation_prompts, a.distillation_generations, a.global_batch_size),
     ),

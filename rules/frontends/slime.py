@@ -61,7 +61,7 @@ SLIME.add(
             "the {samples} samples of a rollout are not a multiple of --global-batch-size {global_batch_size}, so the "
             "last {left} are generated but not trained on"
         ),
-        why="only whole batches are trained; the samples that remain are dropped without a message",
+        why="only whole batches are trained, so the remaining samples are dropped without a message",
         upstream="slime/utils/dp_schedule.py:135",
         shows={"samples": SAMPLES, "left": SAMPLES % a.global_batch_size},
         severity=Severity.WARNING,
@@ -80,7 +80,7 @@ SLIME.add(
         "rate-of-pretraining",
         all_of(PLAIN_ROLLOUT, a.lr >= HIGH, a.optimizer == "adam"),
         message="--lr {lr} is typical of pre-training, but published reinforcement-learning runs use about 1e-6",
-        why="the policy leaves the model that it started from within a few steps; the exponent may be wrong",
+        why="the policy moves away from its initial model within a few steps. The exponent may be wrong",
         upstream="scripts/run-qwen3-30B-A3B.sh",
         severity=Severity.WARNING,
         at=(a.lr,),
@@ -89,7 +89,10 @@ SLIME.add(
         "clip-range-reversed",
         all_of(a.eps_clip_high.is_set, a.eps_clip_high < a.eps_clip),
         message="--eps-clip-high {eps_clip_high}, the upper end of the clipping range, is below --eps-clip {eps_clip}",
-        why="methods with two ends have a higher upper end, so that unlikely tokens can gain; a digit may be wrong",
+        why=(
+            "methods with two limits use a higher upper limit, so that unlikely tokens can gain probability. A digit "
+            "may be wrong"
+        ),
         upstream="slime/utils/ppo_utils.py:134",
         severity=Severity.WARNING,
         at=(a.eps_clip_high, a.eps_clip),
@@ -283,7 +286,7 @@ SLIME.add(
             a.eval_prompt_data.length > 1,
             a.eval_prompt_data.length % 2 == 1,
         ),
-        message="--eval-prompt-data has {count} words, but each data set needs a name and a path",
+        message="--eval-prompt-data has {count} words, but each dataset needs a name and a path",
         upstream=f"{OPTIONS}:1700",
         shows={"count": a.eval_prompt_data.length},
         at=(a.eval_prompt_data,),

@@ -94,7 +94,7 @@ VERL.add(
         "adapters-scaled-by-zero",
         all_of(a.lora_rank > 0, a.lora_alpha == 0),
         message="lora.alpha 0 multiplies the output of the adapters by 0, so the model does not change",
-        why="every step is computed and paid for, but the policy stays as it was loaded",
+        why="every step costs compute, but the policy stays as it was loaded",
         upstream="verl/workers/config/megatron_peft.py",
         severity=Severity.WARNING,
         at=(a.lora_alpha,),

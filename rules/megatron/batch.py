@@ -49,7 +49,7 @@ MEGATRON.add(
             "--eval-global-batch-size {eval_global_batch_size} is not a multiple of {per_step} = micro-batch "
             "{eval_micro_batch_size} x data parallel {data_parallel_size}"
         ),
-        why="the check holds even for runs that never evaluate; " + REFUSED,
+        why="the check also applies to runs that never evaluate, so " + REFUSED,
         shows={"per_step": PER_EVALUATION},
         at=(a.eval_global_batch_size, a.eval_micro_batch_size, a.global_batch_size),
         fixes=(

@@ -180,7 +180,7 @@ def _entries(schedule: str) -> list[str]:
 
 
 def number(text: str) -> int | None:
-    """A whole number with an optional suffix."""
+    """An integer with an optional suffix."""
     text = text.strip().upper()
     factor = SUFFIXES.get(text[-1:], 1)
     try:

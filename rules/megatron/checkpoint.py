@@ -82,7 +82,7 @@ MEGATRON.add(
             "--ckpt-pg-tensors-cache-path needs the same process group for saving and loading, not "
             "{ckpt_fully_parallel_save_process_group} and {ckpt_fully_parallel_load_process_group}"
         ),
-        why="the file of one group would be read for the other; " + REFUSED,
+        why="the file of one group would be read for the other, so " + REFUSED,
         at=(
             a.ckpt_fully_parallel_load_process_group,
             a.ckpt_fully_parallel_save_process_group,
@@ -108,7 +108,7 @@ MEGATRON.add(
         "saved-logits-without-async-save",
         all_of(LOGITS, a.logits_save_top_k.is_set, ~a.async_save),
         message="--logits-save-dir needs --async-save and --use-persistent-ckpt-worker",
-        why="logits are written by the checkpoint worker; " + REFUSED,
+        why="logits can only be written by the checkpoint worker, so " + REFUSED,
         at=(a.logits_save_dir,),
         fixes=(Repair((Change(a.async_save, True), Change(a.use_persistent_ckpt_worker, True))),),
     ),
@@ -165,7 +165,7 @@ MEGATRON.add(
         "checkpoint-arguments-with-local-checkpoint",
         all_of(a.use_checkpoint_args, LOCAL),
         message="--use-checkpoint-args does not work with --non-persistent-ckpt-type local",
-        why="local checkpoints are located with arguments that have not been read yet; " + REFUSED,
+        why="local checkpoints are located with arguments that have not been read yet, so " + REFUSED,
         at=(a.non_persistent_ckpt_type, a.use_checkpoint_args),
         fixes=(drop(a.non_persistent_ckpt_type),),
         unless_framework="mindspeed-llm",

@@ -16,7 +16,7 @@ MEGATRON.add(
             "neither {num_query_groups} query groups nor the tensor-parallel size {tensor_model_parallel_size} is "
             "divisible by the other"
         ),
-        why="key and value heads can be neither split nor copied evenly; the model configuration is refused",
+        why="key and value heads can be neither split nor copied evenly, so the model configuration is refused",
         at=(a.num_query_groups, TENSOR),
         after=("heads-not-divisible",),
         layout=True,
@@ -30,7 +30,7 @@ MEGATRON.add(
             "the number of query groups, {num_query_groups}, is not divisible by the tensor-parallel size "
             "{tensor_model_parallel_size}"
         ),
-        why="key and value heads are split, never copied, in this version; the model configuration is refused",
+        why="this release can only split key and value heads, not copy them, so the model configuration is refused",
         at=(a.num_query_groups, TENSOR),
         after=("heads-not-divisible", "megatron/query-groups-over-tensor"),
         layout=True,
@@ -116,7 +116,10 @@ MEGATRON.add(
         "mup-base-not-positive",
         all_of(a.use_mup, a.mup_base_hidden_size <= 0),
         message="--mup-base-hidden-size is {mup_base_hidden_size}; it must be at least 1",
-        why="the width multiplier is computed relative to this size; the model configuration is refused",
+        why=(
+            "the width multiplier is computed relative to this size, so it must be positive; otherwise, the "
+            "model configuration is refused"
+        ),
         at=(a.mup_base_hidden_size,),
         fixes=(drop(a.mup_base_hidden_size),),
     ),
@@ -127,7 +130,7 @@ MEGATRON.add(
             "--num-query-groups {groups} has no effect without --group-query-attention: each of the "
             "{num_attention_heads} heads has its own keys and values"
         ),
-        why="the model is built with plain multi-head attention, and is larger than planned",
+        why="the model is built with plain multi-head attention and is larger than planned",
         severity=Severity.WARNING,
         shows={"groups": a.num_query_groups.written},
         at=(a.num_query_groups,),

@@ -31,7 +31,7 @@ MEGATRON.add(
         a.linear_num_value_heads,
         when=all_of(delta_net, ~sparse_attention),
         message="{linear_num_value_heads} linear value heads are not a multiple of {linear_num_key_heads} key heads",
-        why="every key head serves the same number of value heads; the model configuration is refused",
+        why="every key head must serve the same number of value heads, so the model configuration is refused",
         at=(a.linear_num_value_heads, a.linear_num_key_heads),
     ),
     divides(

@@ -5,7 +5,7 @@ from preflight.rules.megatron.option_names import a, all_of, any_of, inference_o
 from preflight.run.arguments import REMOVE
 from preflight.source.finding import Safety
 
-WHY = "the batch-invariant kernels do not support it; the model configuration is refused"
+WHY = "the batch-invariant kernels do not support these settings, so the model configuration is refused"
 MEGATRON = ConstraintSet("megatron", why=WHY)
 MODE = a.batch_invariant_mode
 EXPERTS = all_of(MODE, moe, a.num_experts > 0)

@@ -4,7 +4,7 @@ from preflight.lint.constraint import ConstraintSet, divides, drop, put, refuse
 from preflight.rules.megatron.option_names import a, all_of, any_of, env
 from preflight.source.finding import Safety
 
-MEGATRON = ConstraintSet("megatron", why="the first attention layer refuses it when the model is built")
+MEGATRON = ConstraintSet("megatron", why="the first attention layer rejects these settings when the model is built")
 ENGINE = "megatron/core/extensions/transformer_engine.py"
 SCALED = env("NVTE_APPLY_QK_LAYER_SCALING")
 GPT = all_of(a.hybrid_layer_pattern.is_none, a.spec.is_none)
@@ -18,8 +18,8 @@ MEGATRON.add(
         when=all_of(a.group_query_attention, a.num_query_groups.is_set, ~a.multi_latent_attention),
         message="{num_attention_heads} attention heads are not divisible by {num_query_groups} query groups",
         why=(
-            "nothing checks it earlier: Transformer Engine refuses it when the first layer is built, local attention "
-            "in the first step"
+            "no earlier check catches this: Transformer Engine rejects the head counts when the first layer is "
+            "built, and local attention fails in the first step"
         ),
         upstream={
             "mindspeed": "megatron/core/transformer/attention.py:817",
@@ -56,7 +56,10 @@ MEGATRON.add(
             "--apply-query-key-layer-scaling and NVTE_APPLY_QK_LAYER_SCALING must agree, "
             "here {apply_query_key_layer_scaling} and {variable}"
         ),
-        why="Transformer Engine reads only the variable; the first attention layer refuses it when the model is built",
+        why=(
+            "Transformer Engine reads only the variable, so the first attention layer rejects the difference when "
+            "the model is built"
+        ),
         shows={"variable": SCALED},
         always=True,
         at=(a.apply_query_key_layer_scaling,),
@@ -83,7 +86,7 @@ MEGATRON.add(
             "--enable-mhc-connections needs a layer specification with hyper-connections (--spec); the built-in "
             "layers have none"
         ),
-        why="the first layer refuses it when the model is built",
+        why="the first layer rejects these settings when the model is built",
         at=(a.enable_mhc_connections,),
     ),
     divides(
@@ -95,7 +98,7 @@ MEGATRON.add(
             "{each} tokens per context-parallel rank are not divisible by the tensor-parallel size "
             "{tensor_model_parallel_size}, which --sequence-parallel requires"
         ),
-        why="nothing checks it earlier: the first step fails when activations are scattered",
+        why="no earlier check catches this: the first step fails when activations are scattered",
         shows={"each": PER_RANK},
         at=(a.seq_length, a.tensor_model_parallel_size),
         after=("device-count", "heads-not-divisible"),
@@ -117,8 +120,8 @@ MEGATRON.add(
             "a mixture of experts with a tensor-parallel size of {tensor_model_parallel_size} needs --sequence-parallel"
         ),
         why=(
-            "no validator checks it; the expert layer refuses it only in the first training step, after the model is "
-            "built"
+            "no validator catches this: the expert layer rejects the combination only in the first training "
+            "step, after the model is built"
         ),
         at=(a.tensor_model_parallel_size, a.num_experts),
         after=("megatron/experts-and-tensor-without-sequence-parallel",),

@@ -4,7 +4,7 @@ from preflight.lint.constraint import ConstraintSet, drop, put, refuse, requires
 from preflight.rules.megatron.option_names import a, all_of, any_of, env, inference_optimized, moe, quantized
 from preflight.source.finding import Safety
 
-DIED = "nothing checks it earlier: the expert layer refuses it while the model is built"
+DIED = "no earlier check catches this: the expert layer rejects the combination when the model is built"
 MEGATRON = ConstraintSet("megatron", why=DIED)
 MOE = "megatron/core/transformer/moe"
 FLEX = all_of(moe, a.moe_token_dispatcher_type == "flex")
@@ -19,7 +19,7 @@ MEGATRON.add(
         "top-k-over-experts",
         all_of(moe, a.num_experts > 0, a.moe_router_topk > a.num_experts),
         message="--moe-router-topk {moe_router_topk} must be at most the number of experts, {num_experts}",
-        why="nothing checks it earlier: the router fails in the first step",
+        why="no earlier check catches this: the router fails in the first step",
         at=(a.moe_router_topk, a.num_experts),
     ),
     refuse(
@@ -174,7 +174,7 @@ MEGATRON.add(
             "the fused grouped kernel for dense MLPs does not work with linear biases, which are on by default; "
             "--disable-bias-linear turns them off"
         ),
-        why="nothing checks it earlier: the MLP refuses it while the model is built",
+        why="no earlier check catches this: the MLP rejects the combination when the model is built",
         at=(a.use_grouped_gemm_for_dense_mlp,),
         fixes=(NO_BIAS,),
     ),
@@ -189,7 +189,7 @@ MEGATRON.add(
             ~a.swiglu,
         ),
         message="the fused grouped kernel for dense MLPs needs --swiglu",
-        why="nothing checks it earlier: the MLP refuses it while the model is built",
+        why="no earlier check catches this: the MLP rejects the combination when the model is built",
         at=(a.use_grouped_gemm_for_dense_mlp,),
         fixes=(drop(a.use_grouped_gemm_for_dense_mlp),),
     ),

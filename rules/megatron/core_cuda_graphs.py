@@ -72,8 +72,8 @@ MEGATRON.add(
         DROPPING,
         message="the expert layer can only be captured when every expert is padded to its capacity",
         why=(
-            "token counts change from step to step, which a graph does not allow; it needs a capacity factor and "
-            "padding to the capacity"
+            "token counts change from step to step, which a graph does not allow. The capture needs a capacity "
+            "factor and padding to the capacity"
         ),
         at=(CAPTURED,),
     ),
@@ -90,7 +90,7 @@ MEGATRON.add(
         message=(
             "expert preprocessing cannot be captured in a CUDA graph with the alltoall dispatcher and either a capacity factor or fp8 padding"
         ),
-        why="the dispatcher copies counts to the host and waits for them; the model configuration is refused",
+        why="the dispatcher would copy counts to the host and wait for them, so the model configuration is refused",
         at=(CAPTURED,),
     ),
     conflicts(
@@ -105,7 +105,7 @@ MEGATRON.add(
         "cuda-graph-router-in-recomputed-experts",
         all_of(IMPL == "transformer_engine", selective_at_last, recomputes_moe, ROUTER),
         message="the router is captured as a CUDA graph inside an expert layer that is recomputed as a whole",
-        why="Transformer Engine's graphs cannot be replayed inside a checkpoint; the model configuration is refused",
+        why="Transformer Engine's graphs cannot be replayed inside a checkpoint, so the model configuration is refused",
         at=(CAPTURED, a.recompute_modules),
     ),
     refuse(
@@ -121,7 +121,7 @@ MEGATRON.add(
             "core attention that is captured as a CUDA graph and recomputed needs --attention-dropout 0, not "
             "{attention_dropout}"
         ),
-        why="the replay would draw different random numbers; the model configuration is refused",
+        why="the replay would draw different random numbers, so the model configuration is refused",
         at=(a.attention_dropout, a.recompute_modules, CAPTURED, a.recompute_granularity),
         fixes=(put(a.attention_dropout, 0.0),),
     ),
@@ -140,7 +140,7 @@ MEGATRON.add(
             "an MLP or expert layer that is captured as a CUDA graph and recomputed needs --hidden-dropout 0, not "
             "{hidden_dropout}"
         ),
-        why="the replay would draw different random numbers; the model configuration is refused",
+        why="the replay would draw different random numbers, so the model configuration is refused",
         at=(a.hidden_dropout, a.recompute_modules, CAPTURED),
         fixes=(put(a.hidden_dropout, 0.0),),
     ),
@@ -151,7 +151,7 @@ MEGATRON.add(
             "an expert layer that is captured as a CUDA graph and recomputed does not work with "
             "--moe-input-jitter-eps {moe_input_jitter_eps}"
         ),
-        why="the replay would draw different random numbers; the model configuration is refused",
+        why="the replay would draw different random numbers, so the model configuration is refused",
         at=(a.moe_input_jitter_eps, a.recompute_modules, CAPTURED),
         fixes=(drop(a.moe_input_jitter_eps),),
     ),
@@ -169,8 +169,8 @@ MEGATRON.add(
         ),
         message="shared experts cannot be recomputed inside local CUDA graphs with sharded weights in low precision",
         why=(
-            "the warm-up of the graph computes gradients in a way that the checkpoint does not allow; the model "
-            "configuration is refused"
+            "the warm-up of the graph computes gradients in a way that the checkpoint does not allow, so the "
+            "model configuration is refused"
         ),
         at=(a.recompute_modules, IMPL),
         fixes=(put(IMPL, "full_iteration"),),

@@ -38,7 +38,7 @@ OFFLOAD.add(
         "cuda-graph-experts-offload",
         all_of(ON, ~LOCAL, FINE, EXPERTS),
         message="the expert layer cannot be captured while activations are offloaded",
-        why="graphs of padded experts and offloading do not work together yet; the model configuration is refused",
+        why="graphs of padded experts and offloading do not work together yet, so the model configuration is refused",
         at=(CAPTURED, FINE),
     ),
     in_range(
@@ -49,7 +49,7 @@ OFFLOAD.add(
         message=(
             "offloading with CUDA graphs needs --cuda-graph-warmup-steps of at least 1, not {cuda_graph_warmup_steps}"
         ),
-        why="the offload plan is learned in those steps; the model configuration is refused",
+        why="the offload plan is learned in the warm-up steps, so the model configuration is refused",
         at=(a.cuda_graph_warmup_steps,),
         fixes=(drop(a.cuda_graph_warmup_steps, safety=Safety.SAFE),),
     ),
@@ -67,7 +67,7 @@ OFFLOAD.add(
             "offloading in a CUDA graph of the whole iteration needs "
             "--fine-grained-offloading-max-inflight-offloads to be at least 0"
         ),
-        why="the number of transfers in flight must be fixed before the capture; the model configuration is refused",
+        why="the number of transfers in flight must be fixed before the capture, so the model configuration is refused",
         at=(a.fine_grained_offloading_max_inflight_offloads, IMPL),
     ),
 )

@@ -35,8 +35,8 @@ MEGATRON.add(
         a.pipeline_model_parallel_size > 1,
         message="hyper-connections do not work on {pipeline_model_parallel_size} pipeline stages yet",
         why=(
-            "stages would exchange several residual streams through a buffer for one; the model configuration is "
-            "refused"
+            "stages would exchange several residual streams through a buffer for one, so the model configuration "
+            "is refused"
         ),
         layout=True,
     ),

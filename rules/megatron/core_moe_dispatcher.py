@@ -69,7 +69,9 @@ MEGATRON.add(
         "quantized-dispatch-without-fused-experts",
         all_of(QUANTIZED_TRAFFIC, DISPATCHER == "flex", BACKEND == "ncclep", ~all_of(FUSER, a.moe_grouped_gemm)),
         message="dispatching in mxfp8 needs both --use-transformer-engine-op-fuser and --moe-grouped-gemm",
-        why="only the fused grouped matmul can read tokens that arrive quantized; the model configuration is refused",
+        why=(
+            "only the fused grouped matmul can read tokens that arrive quantized, so the model configuration is refused"
+        ),
         at=(a.moe_dispatch_fwd_dtype, a.moe_combine_bwd_dtype),
     ),
     refuse(
@@ -84,7 +86,7 @@ MEGATRON.add(
             "--moe-deepep-num-sms {moe_deepep_num_sms} and --moe-hybridep-num-sms {moe_hybridep_num_sms} set the "
             "same number; give only one of them"
         ),
-        why="the model configuration is refused at startup; --moe-flex-dispatcher-num-sms replaces both",
+        why="the model configuration is refused at startup. --moe-flex-dispatcher-num-sms replaces both options",
         at=(a.moe_hybridep_num_sms, a.moe_deepep_num_sms),
         fixes=(drop(a.moe_hybridep_num_sms), drop(a.moe_deepep_num_sms)),
     ),

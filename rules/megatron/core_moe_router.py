@@ -15,7 +15,10 @@ MEGATRON.add(
             "--moe-router-enable-expert-bias needs --moe-router-score-function sigmoid or sqrtsoftplus, not "
             "{moe_router_score_function}"
         ),
-        why="the bias is added to scores that must not be normalized to a sum of 1; the model configuration is refused",
+        why=(
+            "the bias can only be added to scores that are not normalized to a sum of 1, so the model configuration "
+            "is refused"
+        ),
         at=(a.moe_router_score_function, a.moe_router_enable_expert_bias),
         fixes=(put(a.moe_router_score_function, "sigmoid"), drop(a.moe_router_enable_expert_bias)),
     ),
@@ -25,7 +28,10 @@ MEGATRON.add(
         message=(
             "--moe-router-enable-expert-bias needs --moe-router-score-function sigmoid, not {moe_router_score_function}"
         ),
-        why="the bias is added to scores that must not be normalized to a sum of 1; the model configuration is refused",
+        why=(
+            "the bias can only be added to scores that are not normalized to a sum of 1, so the model configuration "
+            "is refused"
+        ),
         at=(a.moe_router_score_function, a.moe_router_enable_expert_bias),
         unless_framework="mindspeed-llm",
         fixes=(put(a.moe_router_score_function, "sigmoid"), drop(a.moe_router_enable_expert_bias)),
@@ -59,7 +65,7 @@ MEGATRON.add(
         message=(
             "--moe-router-topk 1 needs --moe-router-pre-softmax, because a softmax over one chosen expert is always 1"
         ),
-        why="the router would get no gradient; the model configuration is refused",
+        why="the router would get no gradient, so the model configuration is refused",
         at=(a.moe_router_topk,),
         unless_framework="mindspeed-llm",
         fixes=(put(a.moe_router_pre_softmax, safety=Safety.SAFE),),
@@ -68,7 +74,7 @@ MEGATRON.add(
         "sinkhorn-with-auxiliary-loss",
         all_of(a.num_experts.is_set, a.moe_router_load_balancing_type == "sinkhorn", a.moe_aux_loss_coeff != 0),
         message="sinkhorn load balancing has no auxiliary loss, but --moe-aux-loss-coeff is {moe_aux_loss_coeff}",
-        why="the first forward pass refuses it",
+        why="the first forward pass rejects the combination",
         at=(a.moe_aux_loss_coeff, a.moe_router_load_balancing_type),
         fixes=(put(a.moe_router_load_balancing_type, "aux_loss"), put(a.moe_aux_loss_coeff, 0.0)),
     ),
@@ -93,8 +99,8 @@ MEGATRON.add(
         ),
         message="the {num_experts} experts of the model are not divisible by {moe_router_num_groups} router groups",
         why=(
-            "groups would differ in size; the model configuration is refused, or, if there are no experts at all, the "
-            "run crashes"
+            "groups would differ in size, so the model configuration is refused. If the model has no experts at "
+            "all, the run crashes"
         ),
         at=(a.moe_router_num_groups, a.num_experts),
         after=("experts-not-divisible", "megatron/expert-parallel-without-experts"),

@@ -28,7 +28,7 @@ MEGATRON.add(
             "layers cannot be offloaded to the host under pipeline parallelism (here "
             "{pipeline_model_parallel_size} stages)"
         ),
-        why="the offload schedule supports only one stage; the model configuration is refused",
+        why="the offload schedule supports only one stage, so the model configuration is refused",
         fixes=(drop(a.cpu_offloading_num_layers),),
     ),
     conflicts(
@@ -36,7 +36,10 @@ MEGATRON.add(
         OFFLOADED,
         a.recompute_granularity.is_set,
         message="layers cannot be offloaded to the host while activations are recomputed ({recompute_granularity})",
-        why="both options decide what happens to the same activations; the model configuration is refused",
+        why=(
+            "both options decide what happens to the same activations, so they cannot be combined, and the model "
+            "configuration is refused"
+        ),
         fixes=(
             drop(a.cpu_offloading_num_layers),
             drop(a.recompute_granularity, also=(a.recompute_method, a.recompute_num_layers)),
@@ -61,14 +64,14 @@ MEGATRON.add(
         all_of(FINE, MODULES.has("attn_proj")),
         MODULES.has("core_attn"),
         message="attn_proj can only be offloaded together with core_attn, whose output it reads",
-        why="core attention needs that tensor in its backward pass; the model configuration is refused",
+        why="core attention needs that tensor in its backward pass, so the model configuration is refused",
         at=(MODULES,),
     ),
     refuse(
         "offload-qkv-recomputed",
         all_of(FINE, MODULES.has("gdp_qkv"), selective_at_last, a.recompute_modules.has("gdp_in_proj")),
         message="gdp_qkv is offloaded while gdp_in_proj, which recomputes it, is in --recompute-modules",
-        why="there would be nothing left to offload; the model configuration is refused",
+        why="there would be nothing left to offload, so the model configuration is refused",
         at=(MODULES, a.recompute_modules),
     ),
     refuse(
@@ -80,7 +83,7 @@ MEGATRON.add(
             any_of(MODULES.has("moe_act"), MODULES.has("expert_fc1"), MODULES.has("fused_group_mlp")),
         ),
         message="activations inside the expert layer are offloaded, but the whole expert layer is recomputed",
-        why="these activations would be discarded anyway; the model configuration is refused",
+        why="these activations would be discarded anyway, so the model configuration is refused",
         at=(MODULES, a.recompute_modules),
     ),
     in_range(
@@ -115,7 +118,7 @@ MEGATRON.add(
         all_of(FINE, MODULES.has("fused_group_mlp")),
         a.use_transformer_engine_op_fuser,
         message="fused_group_mlp can only be offloaded with --use-transformer-engine-op-fuser",
-        why="without the op fuser there is no fused expert MLP; the model configuration is refused",
+        why="without the op fuser there is no fused expert MLP, so the model configuration is refused",
         at=(MODULES,),
     ),
     refuse(

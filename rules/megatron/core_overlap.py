@@ -15,8 +15,8 @@ MEGATRON.add(
             "overlapping expert communication on {pipeline_model_parallel_size} pipeline stages needs virtual stages"
         ),
         why=(
-            "the communication of one chunk is hidden behind the computation of another; the model configuration is "
-            "refused"
+            "the communication of one chunk is hidden behind the computation of another, which needs several "
+            "chunks, so the model configuration is refused"
         ),
         at=(OVERLAP, a.pipeline_model_parallel_size),
         layout=True,
@@ -46,7 +46,9 @@ MEGATRON.add(
         OVERLAP,
         all_of(a.recompute_granularity == "full", ~a.moe_layer_recompute),
         message="overlapping expert communication cannot be combined with full recomputation",
-        why="the layer runs in pieces, which a full checkpoint would merge again; the model configuration is refused",
+        why=(
+            "the layer runs in pieces, which a full checkpoint would merge again, so the model configuration is refused"
+        ),
         at=(a.recompute_granularity, OVERLAP),
         fixes=(
             drop(OVERLAP, also=(a.delay_wgrad_compute,)),
@@ -158,10 +160,10 @@ MEGATRON.add(
         ),
         message="the {moe_token_dispatcher_type} dispatcher cannot route sequences of varying length",
         why=(
-            "the schedule exchanges buffers of a fixed size; the model configuration is refused. Without experts "
-            "MindSpeed hides the setting from this check "
-            "(mindspeed/features_manager/pipeline_parallel/variable_seq_length.py:40), and with unaligned linear "
-            "layers it replaces all of these checks"
+            "the schedule can only exchange buffers of a fixed size, so the model configuration is refused. "
+            "Without experts, MindSpeed hides the setting from this check "
+            "(mindspeed/features_manager/pipeline_parallel/variable_seq_length.py:40); with unaligned linear "
+            "layers, MindSpeed replaces all of these checks"
         ),
         at=(a.moe_token_dispatcher_type, a.variable_seq_lengths),
         unless_framework="mindspeed-llm",
@@ -174,7 +176,7 @@ MEGATRON.add(
             "an expert-parallel size of {expert_model_parallel_size} with a tensor-parallel size of "
             "{tensor_model_parallel_size} needs --sequence-parallel"
         ),
-        why="tensor parallel ranks would route the same tokens twice; the model configuration is refused",
+        why="tensor-parallel ranks would route the same tokens twice, so the model configuration is refused",
         at=(a.expert_model_parallel_size, a.tensor_model_parallel_size),
         fixes=(put(a.sequence_parallel, safety=Safety.SAFE),),
     ),

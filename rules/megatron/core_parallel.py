@@ -67,7 +67,9 @@ MEGATRON.add(
         "sharp-broken",
         all_of(a.use_sharp, ~(a.sharp_enabled_group == "dp_replica")),
         message="--use-sharp fails in this version, because it uses a process group before that group exists",
-        why="a defect of Megatron core 0.20.0: every run with the flag stops while process groups are created",
+        why=(
+            "because of a defect in Megatron core 0.20.0, every run with the flag stops when process groups are created"
+        ),
         at=(a.use_sharp,),
         fixes=(drop(a.use_sharp, also=(a.sharp_enabled_group,), safety=Safety.SAFE),),
     ),
@@ -92,7 +94,7 @@ MEGATRON.add(
             "with --use-tp-pp-dp-mapping, experts and other layers need the same data-parallel size, not "
             "{expert_data_parallel_size} and {data_parallel_size}"
         ),
-        why="pipeline groups of the experts and of the other layers would differ; the process groups are refused",
+        why="the pipeline groups of experts and of other layers would differ, so the process groups are refused",
         at=(a.use_tp_pp_dp_mapping, a.expert_model_parallel_size),
         fixes=(drop(a.use_tp_pp_dp_mapping),),
         layout=True,
@@ -132,7 +134,7 @@ MEGATRON.add(
         "ucc-with-one-connection",
         all_of(a.pipeline_model_parallel_comm_backend == "ucc", env("CUDA_DEVICE_MAX_CONNECTIONS") == "1"),
         message="UCC pipeline communication needs CUDA_DEVICE_MAX_CONNECTIONS to be unset or above 1, not 1",
-        why="all communication would be serialized; the process groups are refused",
+        why="all communication would be serialized, so the process groups are refused",
         at=(a.pipeline_model_parallel_comm_backend,),
         fixes=(put(env("CUDA_DEVICE_MAX_CONNECTIONS"), 8), drop(a.pipeline_model_parallel_comm_backend)),
     ),
@@ -140,7 +142,7 @@ MEGATRON.add(
         "expert-size-zero",
         a.expert_model_parallel_size == 0,
         message="the expert-parallel size is 0; it must be at least 1",
-        why="the run divides by zero while process groups are created",
+        why="the run divides by zero when process groups are created",
     ),
     refuse(
         "expert-tensor-size-zero",

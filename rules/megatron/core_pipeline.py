@@ -57,7 +57,7 @@ MEGATRON.add(
             "{decoder_first_pipeline_num_layers} layers of the first stage are not divisible by "
             "{virtual_pipeline_model_parallel_size} virtual stages"
         ),
-        why="every virtual stage of a rank must hold the same number of layers; the model configuration is refused",
+        why="every virtual stage of a rank must hold the same number of layers, so the model configuration is refused",
         at=(FIRST, a.num_virtual_stages_per_pipeline_rank, a.num_layers_per_virtual_pipeline_stage),
         layout=True,
     ),
@@ -70,7 +70,7 @@ MEGATRON.add(
             "{decoder_last_pipeline_num_layers} layers of the last stage are not divisible by "
             "{virtual_pipeline_model_parallel_size} virtual stages"
         ),
-        why="every virtual stage of a rank must hold the same number of layers; the model configuration is refused",
+        why="every virtual stage of a rank must hold the same number of layers, so the model configuration is refused",
         at=(LAST, a.num_virtual_stages_per_pipeline_rank, a.num_layers_per_virtual_pipeline_stage),
         layout=True,
     ),
@@ -111,7 +111,7 @@ MEGATRON.add(
             a.num_virtual_stages_per_pipeline_rank.is_set,
         ),
         message="{num_layers} layers are not divisible by {pipeline_model_parallel_size} pipeline stages",
-        why="nothing checks it before the model is built; then every rank stops",
+        why="no earlier check catches this: every rank stops when the model is built",
         at=(PIPELINE, a.num_layers),
         unless_framework="mindspeed-llm",
         layout=True,
@@ -132,7 +132,7 @@ MEGATRON.add(
         message=(
             "{rank} layers of a pipeline stage are not divisible by {virtual_pipeline_model_parallel_size} virtual stages"
         ),
-        why="nothing checks it before the model is built; then every rank stops",
+        why="no earlier check catches this: every rank stops when the model is built",
         shows={"rank": a.num_layers // PIPELINE},
         at=(a.num_virtual_stages_per_pipeline_rank, a.num_layers),
         unless_framework="mindspeed-llm",

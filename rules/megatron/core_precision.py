@@ -14,7 +14,7 @@ MEGATRON.add(
         "bf16-ends-with-delayed-fp8",
         all_of(KEPT, a.fp8_recipe == "delayed"),
         message="the first and last layers cannot stay in bf16 under the delayed fp8 recipe, which is the default",
-        why="delayed scaling keeps one history for all layers; the model configuration is refused",
+        why="delayed scaling needs one history for all layers, so the model configuration is refused",
         at=(a.fp8_recipe, a.first_last_layers_bf16),
         fixes=(put(a.fp8_recipe, "tensorwise"), drop(a.first_last_layers_bf16)),
     ),

@@ -52,7 +52,7 @@ MEGATRON.add(
         all_of(selective, a.recompute_modules.has("moe_act")),
         a.moe_grouped_gemm,
         message="recomputing moe_act needs grouped expert matmuls, but --moe-grouped-gemm is not set",
-        why="only the grouped expert layer can drop its activation; the model configuration is refused",
+        why="only the grouped expert layer can drop its activation, so the model configuration is refused",
         at=(a.recompute_modules,),
     ),
     requires(
@@ -60,7 +60,7 @@ MEGATRON.add(
         all_of(selective, a.recompute_modules.has("mla_up_proj")),
         a.multi_latent_attention,
         message="mla_up_proj can only be recomputed with latent attention, but --multi-latent-attention is not set",
-        why="the module does not exist in this model; the model configuration is refused",
+        why="the module does not exist in this model, so the model configuration is refused",
         at=(a.recompute_modules,),
         fixes=(),
     ),
@@ -72,7 +72,7 @@ MEGATRON.add(
             "gdn_norm_out can only be recomputed in a gated delta net, but the attention variant is "
             "{experimental_attention_variant}"
         ),
-        why="the module does not exist in this model; the model configuration is refused",
+        why="the module does not exist in this model, so the model configuration is refused",
         at=(a.recompute_modules,),
     ),
     conflicts(
@@ -80,7 +80,7 @@ MEGATRON.add(
         all_of(selective, a.recompute_modules.has("shared_experts"), a.moe_shared_expert_intermediate_size.is_set),
         a.moe_shared_expert_overlap,
         message="shared experts cannot both be recomputed and overlap with communication",
-        why="an overlapped shared expert runs in pieces that cannot be replayed; the model configuration is refused",
+        why="an overlapped shared expert runs in pieces that cannot be replayed, so the model configuration is refused",
         at=(a.moe_shared_expert_overlap, a.recompute_modules),
         fixes=(drop(a.moe_shared_expert_overlap, safety=Safety.SAFE),),
     ),
@@ -94,8 +94,8 @@ MEGATRON.add(
         ),
         message="moe_act and layernorm cannot be recomputed under fp8 with the {fp8_recipe} recipe",
         why=(
-            "delayed scaling keeps a history across passes, and a replay would corrupt it; the model configuration is "
-            "refused"
+            "delayed scaling keeps a history across passes, and a replay would corrupt it, so the model "
+            "configuration is refused"
         ),
         at=(a.fp8_recipe, a.recompute_modules),
     ),
@@ -106,7 +106,7 @@ MEGATRON.add(
             "--moe-layer-recompute is a kind of selective recomputation, but --recompute-granularity is "
             "{recompute_granularity}"
         ),
-        why="full recomputation already covers the expert layers; the model configuration is refused",
+        why="full recomputation already covers the expert layers, so the model configuration is refused",
         at=(a.moe_layer_recompute,),
         fixes=(drop(a.moe_layer_recompute, safety=Safety.SAFE),),
     ),
@@ -122,7 +122,10 @@ MEGATRON.add(
         "recompute-mhc-with-mlp",
         all_of(MHC, a.recompute_modules.has("mlp")),
         message="mhc and mlp cannot both be recomputed",
-        why="nesting their checkpoints in this way is not supported; the model configuration is refused",
+        why=(
+            "nesting the checkpoints of the two modules in this way is not supported, so the model configuration is "
+            "refused"
+        ),
         at=(a.recompute_modules,),
     ),
     refuse(
@@ -137,7 +140,7 @@ MEGATRON.add(
         MHC,
         a.fine_grained_activation_offloading,
         message="mhc recomputation and fine-grained activation offloading cannot be combined yet",
-        why="the recomputation hook runs before the offloaded chunk exists; the model configuration is refused",
+        why="the recomputation hook runs before the offloaded chunk exists, so the model configuration is refused",
         at=(a.fine_grained_activation_offloading, a.recompute_modules),
         fixes=(),
     ),
@@ -152,7 +155,7 @@ MEGATRON.add(
             "nothing is recomputed, because --recompute-method and --recompute-num-layers have no effect without "
             "--recompute-granularity"
         ),
-        why="the run keeps every activation: it needs more memory than planned, or runs out of memory",
+        why="the run keeps every activation, so it needs more memory than planned or runs out of memory",
         severity=Severity.WARNING,
         at=(a.recompute_method, a.recompute_num_layers),
         fixes=(put(a.recompute_granularity, "full"),),

@@ -31,7 +31,10 @@ MEGATRON.add(
         any_of(separate_data, a.per_split_data_args_path.is_set),
         unless_framework="mindspeed",
         message="--split {split} does not work with separate data for each split",
-        why="the configuration of the data set asserts that only one of them is given; the run dies after the model is built",
+        why=(
+            "the configuration of the dataset asserts that only one of these options is given, so the run dies after "
+            "the model is built"
+        ),
         upstream="megatron/core/datasets/blended_megatron_dataset_config.py:116",
         at=(a.split,),
         fixes=(drop(a.split, safety=Safety.SAFE),),

@@ -71,7 +71,7 @@ def split_of_too_many(job: Job) -> Iterator[Finding | Unverified]:
     Counts the numbers of `--split`: the shares of training, validation and test data.
 
     ## Why is this bad?
-    Every rank refuses the data set configuration after the model is built.
+    Every rank refuses the dataset configuration after the model is built.
 
     ## Example
         --split 90,5,4,1
@@ -103,7 +103,7 @@ _NUMBER = lazy_pattern(r"\d+(\.\d*)?([eE][-+]?\d+)?|\.\d+")
 
 @rule(severity=Severity.ERROR, id="megatron/data-weights", kind=Kind.RELEASE, frameworks=("megatron",), reads=LISTS)
 def data_weights(job: Job) -> Iterator[Finding | Unverified]:
-    """The weights and paths of the data sets do not form pairs.
+    """The weights and paths of the datasets do not form pairs.
 
     ## What it does
     Checks data lists that contain numbers: each number must precede the path that it weights, and no path may lack a
@@ -111,7 +111,7 @@ def data_weights(job: Job) -> Iterator[Finding | Unverified]:
 
     ## Why is this bad?
     If a list does not consist of pairs, all its entries are treated as paths: Megatron looks for files named after the
-    numbers, and the run fails when the data set is built, after the model.
+    numbers, and the run fails when the dataset is built, after the model.
 
     ## Example
         --data-path 0.7 web_text_document books_text_document
@@ -149,13 +149,13 @@ def data_weights(job: Job) -> Iterator[Finding | Unverified]:
 
 @rule(severity=Severity.WARNING, id="megatron/data-path-repeated", frameworks=("megatron",), reads=LISTS)
 def data_path_repeated(job: Job) -> Iterator[Finding | Unverified]:
-    """The same data set is listed twice.
+    """The same dataset is listed twice.
 
     ## What it does
     Finds a path that occurs more than once in `--data-path` or in the list of one split, if every path has a weight.
 
     ## Why is this bad?
-    A line was probably copied without changing its path. The intended data set is never read, and the repeated one has
+    A line was probably copied without changing its path. The intended dataset is never read, and the repeated one has
     the weight of both.
 
     ## Example
@@ -166,7 +166,7 @@ def data_path_repeated(job: Job) -> Iterator[Finding | Unverified]:
         --data-path 0.7 web_text_document 0.3 books_text_document
 
     ## References
-    Megatron-LM core_v0.16.0, megatron/core/datasets/utils.py, get_blend_from_list: one data set per pair
+    Megatron-LM core_v0.16.0, megatron/core/datasets/utils.py, get_blend_from_list: one dataset per pair
     """
     for name in LISTS:
         value = job.arguments.given(name)
@@ -183,7 +183,7 @@ def data_path_repeated(job: Job) -> Iterator[Finding | Unverified]:
             continue
         if (twice := next((path for i, path in enumerate(paths) if path in paths[:i]), None)) is not None:
             message = Message(
-                "{flag} lists {path} more than once; another data set may have been meant",
+                "{flag} lists {path} more than once; another dataset may have been meant",
                 flag=job.arguments.spell(name),
                 path=twice,
             )
@@ -198,15 +198,15 @@ _ONE_WORD = lazy_pattern(
 
 @rule(id="megatron/data-path-one-word", severity=Severity.ERROR, frameworks=("megatron",), reads=LISTS)
 def data_path_one_word(job: Job) -> Iterator[Finding | Unverified]:
-    """Quotes turn the weights and paths of several data sets into one word.
+    """Quotes turn the weights and paths of several datasets into one word.
 
     ## What it does
-    Finds a `--data-path` with a single word that consists of weights and paths with blanks between them. Only launches
+    Finds a `--data-path` with a single word that consists of weights and paths with spaces between them. Only launches
     of `pretrain_gpt.py` in scripts and commands are checked, because other programs may split the word. Launches with
     `--yaml-cfg` ignore the option.
 
     ## Why is this bad?
-    Megatron reads the word as the path of one data set. No file has this name, and the run stops when the data set is
+    Megatron reads the word as the path of one dataset. No file has this name, and the run stops when the dataset is
     built, after the model.
 
     ## Example

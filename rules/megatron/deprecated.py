@@ -4,7 +4,7 @@ from preflight.lint.constraint import REMOVE, Change, ConstraintSet, Repair, con
 from preflight.rules.megatron.option_names import REFUSED, a, all_of, any_of
 from preflight.source.finding import Safety
 
-GONE = "the option exists only to report that it was removed; " + REFUSED
+GONE = "the option exists only to report that it was removed, so " + REFUSED
 MEGATRON = ConstraintSet("megatron", why=GONE)
 
 MEGATRON.add(
@@ -16,8 +16,8 @@ MEGATRON.add(
             "name that was removed"
         ),
         why=(
-            "TransformerConfig has no field scaled_init_method, so creating it raises TypeError: the run fails at "
-            "startup"
+            "TransformerConfig has no field scaled_init_method, so creating the config raises a TypeError, and "
+            "the run fails at startup"
         ),
         fixes=(drop(a.init_method_xavier_uniform),),
         unless_framework="mindspeed",

@@ -9,7 +9,7 @@ MUON = a.optimizer.written.is_in("muon", "dist_muon")
 LEGACY = a.use_legacy_models
 CHUNKED = a.num_layers_per_virtual_pipeline_stage.is_set
 STAGES = a.pipeline_model_parallel_size
-NOT_FOR_MUON = "these releases support Muon only with unsharded states; " + REFUSED
+NOT_FOR_MUON = "these releases support Muon only with unsharded states, so " + REFUSED
 
 MEGATRON.add(
     *(
@@ -42,7 +42,7 @@ MEGATRON.add(
         a.deterministic_mode,
         a.cross_entropy_loss_fusion,
         message="--deterministic-mode does not work with --cross-entropy-loss-fusion",
-        why="the fused loss sums in a different order each time; " + REFUSED,
+        why="the fused loss sums in a different order each time, so " + REFUSED,
         at=(a.cross_entropy_loss_fusion, a.deterministic_mode),
         fixes=(drop(a.cross_entropy_loss_fusion),),
         unless_framework="mindspeed",
@@ -51,7 +51,7 @@ MEGATRON.add(
         "delayed-wgrad-with-gradient-overlap",
         all_of(a.delay_wgrad_compute, a.overlap_grad_reduce),
         message="--delay-wgrad-compute does not work with --overlap-grad-reduce",
-        why="gradients would be reduced before they have been computed; " + REFUSED,
+        why="gradients would be reduced before they have been computed, so " + REFUSED,
         fixes=(drop(a.delay_wgrad_compute),),
     ),
     refuse(
@@ -79,7 +79,7 @@ MEGATRON.add(
             "--use-legacy-models does not support a decoupled learning rate, interleaved rotary embeddings, context "
             "parallelism, distributed checkpoints, overlapped gathering, multi-token prediction or latent experts"
         ),
-        why="the legacy models are no longer developed; " + REFUSED,
+        why="the legacy models are no longer developed and lack this feature, so " + REFUSED,
         at=(LEGACY,),
         fixes=(drop(LEGACY),),
         unless_framework="mindspeed",
@@ -138,7 +138,7 @@ MEGATRON.add(
         "zarr-not-saved",
         all_of(a.save.is_set, a.ckpt_format == "zarr", ~a.skip_train),
         message="--ckpt-format zarr cannot be saved by Megatron core 0.12 to 0.15; use torch_dist",
-        why="the run stops with an AssertionError without a message when it writes its first checkpoint",
+        why="the run stops with an AssertionError that has no message when it writes its first checkpoint",
         upstream="megatron/training/checkpointing.py:501",
         at=(a.ckpt_format,),
         fixes=(put(a.ckpt_format, "torch_dist"),),
@@ -151,7 +151,7 @@ MEGATRON.add(
         message=(
             "--num-layers-per-virtual-pipeline-stage needs more than {pipeline_model_parallel_size} pipeline stages"
         ),
-        why="it needs at least 2 stages, or at least 3 without overlapped communication; " + REFUSED,
+        why="interleaving needs at least 2 stages, or at least 3 without overlapped communication, so " + REFUSED,
         at=(a.num_layers_per_virtual_pipeline_stage, STAGES),
         fixes=(drop(a.num_layers_per_virtual_pipeline_stage),),
         layout=True,
@@ -180,7 +180,7 @@ MEGATRON.add(
             "--rl-remove-kv-cache-during-training does not work with --rl-offload-kv-cache-during-training or "
             "--rl-partial-rollouts"
         ),
-        why="a cache that is discarded can neither be kept on the host nor be continued; " + REFUSED,
+        why="a cache that is discarded can neither be kept on the host nor be continued, so " + REFUSED,
         at=(a.rl_remove_kv_cache_during_training, a.rl_offload_kv_cache_during_training, a.rl_partial_rollouts),
     ),
     refuse(
@@ -196,7 +196,7 @@ MEGATRON.add(
         a.moe_latent_size.is_set,
         a.moe_use_legacy_grouped_gemm,
         message="--moe-latent-size does not work with --moe-use-legacy-grouped-gemm",
-        why="the old grouped experts do not support a latent projection; " + REFUSED,
+        why="the old grouped experts do not support a latent projection, so " + REFUSED,
         at=(a.moe_use_legacy_grouped_gemm, a.moe_latent_size),
         fixes=(drop(a.moe_use_legacy_grouped_gemm),),
     ),

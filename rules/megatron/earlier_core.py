@@ -22,7 +22,7 @@ MEGATRON.add(
             "--moe-expert-capacity-factor {moe_expert_capacity_factor} needs the alltoall dispatcher, not "
             "{moe_token_dispatcher_type}"
         ),
-        why="in these releases only alltoall drops tokens; " + REFUSED,
+        why="in these releases, only alltoall can drop tokens, so " + REFUSED,
         fixes=(put(DISPATCHER, "alltoall"), drop(CAPACITY)),
     ),
     requires(
@@ -88,7 +88,7 @@ MEGATRON.add(
             any_of(BALANCING != "none", a.moe_z_loss_coeff.is_set),
         ),
         message="embedding and loss cannot be counted as pipeline layers while the router has a loss",
-        why="this release averages the losses over equal stages; the run is refused at startup",
+        why="this release can only average the losses over equal stages, so the run is refused at startup",
         at=(a.account_for_embedding_in_pipeline_split, a.account_for_loss_in_pipeline_split),
     ),
     refuse(
@@ -124,7 +124,7 @@ MEGATRON.add(
             any_of(a.decoder_first_pipeline_num_layers.is_set, a.decoder_last_pipeline_num_layers.is_set),
         ),
         message="stages of different sizes cannot be cut into virtual stages in this release",
-        why="nothing checks it before the model is built; then every rank stops",
+        why="no earlier check catches this: every rank stops when the model is built",
         fixes=(drop(a.num_layers_per_virtual_pipeline_stage),),
         unless_framework="mindspeed",
     ),

@@ -19,7 +19,7 @@ MEGATRON.add(
         "iteration-graph-by-transformer-engine",
         all_of(IMPL == "transformer_engine", ITERATION),
         message="--cuda-graph-scope full_iteration needs --cuda-graph-impl local, not {cuda_graph_impl}",
-        why="Transformer Engine captures layers, not iterations; the model configuration is refused",
+        why="Transformer Engine can only capture layers, not iterations, so the model configuration is refused",
         at=(SCOPE, IMPL),
         fixes=(put(IMPL, "local"), drop(SCOPE)),
     ),
@@ -39,7 +39,7 @@ MEGATRON.add(
             "attention captured as a CUDA graph cannot be recomputed in parts; --recompute-modules must not have "
             "core_attn or mla_up_proj"
         ),
-        why="the graph already contains the modules that would be recomputed; the model configuration is refused",
+        why="the graph already contains the modules that would be recomputed, so the model configuration is refused",
         at=(a.recompute_modules, SCOPE, a.recompute_granularity),
     ),
     refuse(
@@ -61,7 +61,7 @@ MEGATRON.add(
             any_of(a.inference_dynamic_batching.is_none, ~a.inference_dynamic_batching),
         ),
         message="a CUDA graph of the whole iteration needs --no-check-for-nan-in-loss-and-grad",
-        why="the check copies the loss to the host in each step, which a graph cannot do; " + REFUSED,
+        why="the check copies the loss to the host in each step, which a graph cannot do, so " + REFUSED,
         at=(SCOPE, IMPL, a.enable_cuda_graph),
         fixes=(put(a.check_for_nan_in_loss_and_grad, False, safety=Safety.UNSAFE),),
     ),
@@ -97,7 +97,7 @@ MEGATRON.add(
             "local CUDA graphs with an expert-parallel size of {expert_model_parallel_size} need "
             "--moe-pad-experts-for-cuda-graph-inference"
         ),
-        why="these releases require it for training as well; " + REFUSED,
+        why="these releases require the option for training as well, so " + REFUSED,
         at=(IMPL, a.expert_model_parallel_size),
         fixes=(put(a.moe_pad_experts_for_cuda_graph_inference), drop(IMPL)),
     ),
@@ -105,7 +105,7 @@ MEGATRON.add(
         "external-graph-without-tracker",
         all_of(a.external_cuda_graph, ~a.te_rng_tracker),
         message="--external-cuda-graph needs --te-rng-tracker",
-        why="a graph can only replay random numbers with the tracker of Transformer Engine; " + REFUSED,
+        why="a graph can only replay random numbers with the tracker of Transformer Engine, so " + REFUSED,
         at=(a.external_cuda_graph,),
         fixes=(put(a.te_rng_tracker), drop(a.external_cuda_graph)),
     ),
@@ -113,7 +113,7 @@ MEGATRON.add(
         "any-graph-with-expandable-segments",
         all_of(any_of(a.external_cuda_graph, ASKED), ALLOCATOR.is_set, ALLOCATOR.has("expandable_segments:True")),
         message="CUDA graphs do not work with expandable_segments:True in PYTORCH_CUDA_ALLOC_CONF",
-        why="replays may read memory that has moved; " + REFUSED,
+        why="replays may read memory that has moved, so " + REFUSED,
         at=(a.external_cuda_graph, IMPL),
     ),
     conflicts(
@@ -145,6 +145,9 @@ MEGATRON.add(
             "--overlap-moe-expert-parallel-comm works only with CUDA graphs by transformer_engine, without mlp and "
             "moe in their scope"
         ),
-        why="the overlapped layer runs in pieces, which its graph does not contain; the model configuration is refused",
+        why=(
+            "the overlapped layer runs in pieces, which its graph does not contain, so the model configuration is "
+            "refused"
+        ),
     ),
 )

@@ -17,7 +17,7 @@ MEGATRON.add(
             "--rl-num-parallel-generations does not work with --rl-parallel-generation-tasks or "
             "--rl-num-parallel-generation-batches"
         ),
-        why="all three options set the number of rollouts in flight; " + REFUSED,
+        why="all three options set the number of rollouts in flight and cannot be combined, so " + REFUSED,
         at=(GENERATIONS, TASKS, BATCHES),
         fixes=(drop(TASKS, also=(BATCHES,)),),
     ),
@@ -25,7 +25,7 @@ MEGATRON.add(
         "parallel-rollouts-without-partial-ones",
         all_of(a.perform_rl_step, any_of(GENERATIONS.is_set, TASKS.is_set, BATCHES.is_set), ~a.rl_partial_rollouts),
         message="parallel rollouts need --rl-partial-rollouts",
-        why="without the option, rollouts run batch by batch; " + REFUSED,
+        why="without that option, rollouts can only run batch by batch, so " + REFUSED,
         at=(GENERATIONS, TASKS, BATCHES),
     ),
     refuse(
@@ -47,7 +47,7 @@ MEGATRON.add(
         a.fim_data,
         a.legacy_tokenizer,
         message="--fim-data does not work with --legacy-tokenizer",
-        why="the old tokenizers lack the tokens for fill-in-the-middle; " + REFUSED,
+        why="the old tokenizers lack the tokens for fill-in-the-middle, so " + REFUSED,
         at=(a.legacy_tokenizer, a.fim_data),
         fixes=(drop(a.legacy_tokenizer),),
     ),
@@ -58,7 +58,7 @@ MEGATRON.add(
             "--encoder-tensor-model-parallel-size {encoder_tensor_model_parallel_size} needs "
             "--encoder-pipeline-model-parallel-size"
         ),
-        why="only an encoder with separate pipeline stages has separate ranks; " + REFUSED,
+        why="only an encoder with separate pipeline stages can have separate ranks, so " + REFUSED,
         at=(a.encoder_tensor_model_parallel_size,),
         fixes=(drop(a.encoder_tensor_model_parallel_size),),
         unless_framework="mindspeed",
@@ -87,7 +87,7 @@ MEGATRON.add(
             a.experimental_attention_variant.is_none,
         ),
         message="--multi-latent-attention does not work with --qk-l2-norm",
-        why="the layers cannot be built; the run is refused while the model is built",
+        why="the layers cannot be built, so the run is refused when the model is built",
         at=(a.qk_l2_norm, a.multi_latent_attention),
         fixes=(drop(a.qk_l2_norm),),
         unless_framework="mindspeed",
@@ -113,7 +113,7 @@ MEGATRON.add(
             "--encoder-tensor-model-parallel-size {encoder_tensor_model_parallel_size} exceeds the tensor-parallel "
             "size {tensor_model_parallel_size} of the decoder"
         ),
-        why="an encoder rank passes its output to at least one decoder rank; " + REFUSED,
+        why="each encoder rank must pass its output to at least one decoder rank, so " + REFUSED,
         fixes=(put(a.encoder_tensor_model_parallel_size, a.tensor_model_parallel_size),),
         after=("megatron/encoder-tensor-without-stages",),
         unless_framework="mindspeed",
@@ -126,7 +126,7 @@ MEGATRON.add(
             a.encoder_tensor_model_parallel_size != a.tensor_model_parallel_size,
         ),
         message="--num-experts 0 is refused in this release; omit --num-experts for a dense model",
-        why="with 0 experts the comparison includes the tensor parallel size of the encoder, which is unset; "
+        why="with 0 experts, the comparison includes the tensor-parallel size of the encoder, which is not set, so "
         + REFUSED,
         at=(a.num_experts,),
         fixes=(drop(a.num_experts, safety=Safety.SAFE),),
@@ -144,7 +144,7 @@ MEGATRON.add(
             "--moe-use-legacy-grouped-gemm needs the same expert-parallel size in training and rollouts, not "
             "{expert_model_parallel_size} and {rl_inference_expert_model_parallel_size}"
         ),
-        why="the weights of the old grouped experts cannot be converted to another layout; " + REFUSED,
+        why="the weights of the old grouped experts cannot be converted to another layout, so " + REFUSED,
         at=(a.moe_use_legacy_grouped_gemm, a.rl_inference_expert_model_parallel_size),
         fixes=(drop(a.moe_use_legacy_grouped_gemm),),
     ),

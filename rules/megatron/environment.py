@@ -4,7 +4,7 @@ from preflight.lint.constraint import Change, ConstraintSet, Repair, drop, put, 
 from preflight.lint.expressions import Expression
 from preflight.rules.megatron.option_names import REFUSED, a, all_of, any_of, env, weights_sharded
 
-ORDER = "without this setting, sequence-parallel kernels may run in the wrong order and lose the overlap; " + REFUSED
+ORDER = "without this setting, sequence-parallel kernels may run in the wrong order and lose the overlap, so " + REFUSED
 MEGATRON = ConstraintSet("megatron", why=ORDER)
 DETERMINISTIC = a.deterministic_mode
 CONNECTIONS = env("CUDA_DEVICE_MAX_CONNECTIONS")
@@ -63,7 +63,10 @@ MEGATRON.add(
         ),
         message="--attention-backend {attention_backend} does not accept the values of NVTE_FLASH_ATTN, NVTE_FUSED_ATTN and "
         "NVTE_UNFUSED_ATTN in the environment",
-        why="when the model is built, an assertion compares them with the values that the backend sets; leave them unset",
+        why=(
+            "when the model is built, an assertion compares the variables with the values that the backend sets. "
+            "Leave the variables unset"
+        ),
         upstream="megatron/core/models/common/language_module/language_module.py:118",
         at=(BACKEND,),
         unless_framework="mindspeed",
@@ -103,7 +106,7 @@ MEGATRON.add(
         "nondeterministic-features",
         all_of(DETERMINISTIC, a.tp_comm_overlap),
         message="--deterministic-mode does not work with --tp-comm-overlap",
-        why="the overlap is not switched off automatically; " + REFUSED,
+        why="deterministic mode does not switch off the overlap automatically, so " + REFUSED,
         at=(a.tp_comm_overlap, DETERMINISTIC),
         fixes=(drop(a.tp_comm_overlap), drop(DETERMINISTIC)),
     ),
@@ -125,7 +128,7 @@ MEGATRON.add(
             env("CUDA_GRAPHS_USE_NODE_PRIORITY") != "1",
         ),
         message="sharded weights with CUDA graphs need CUDA_GRAPHS_USE_NODE_PRIORITY=1 on this device",
-        why="communication inside the graph would not be overlapped; " + REFUSED,
+        why="communication inside the graph would not be overlapped, so " + REFUSED,
         at=(a.cuda_graph_impl, a.tensor_parallel_num_weight_shards, a.expert_tensor_parallel_num_weight_shards),
         fixes=(put(env("CUDA_GRAPHS_USE_NODE_PRIORITY"), 1),),
     ),
@@ -139,7 +142,7 @@ MEGATRON.add(
         message=(
             "--fine-grained-activation-offloading needs NVTE_CPU_OFFLOAD_V1=1 with Transformer Engine 2.10 and newer"
         ),
-        why="the weights would be offloaded as well; " + REFUSED,
+        why="without the variable, the weights would be offloaded as well, so " + REFUSED,
         at=(a.fine_grained_activation_offloading,),
         fixes=(put(env("NVTE_CPU_OFFLOAD_V1"), 1), drop(a.fine_grained_activation_offloading)),
     ),
@@ -147,7 +150,7 @@ MEGATRON.add(
         "graph-with-expandable-segments",
         all_of(a.cuda_graph_impl == "transformer_engine", SEGMENTS, env("NCCL_GRAPH_REGISTER") != "0"),
         message="CUDA graphs with PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True need NCCL_GRAPH_REGISTER=0",
-        why="registered buffers would be moved; " + REFUSED,
+        why="registered buffers would be moved, so " + REFUSED,
         at=(a.cuda_graph_impl,),
         fixes=(put(env("NCCL_GRAPH_REGISTER"), 0),),
     ),
@@ -163,7 +166,7 @@ MEGATRON.add(
         "user-buffers-with-expandable-segments",
         all_of(a.nccl_ub, SEGMENTS),
         message="--use-nccl-ub does not work with expandable_segments:True in PYTORCH_CUDA_ALLOC_CONF",
-        why="buffers registered with NCCL must not be moved; " + REFUSED,
+        why="buffers registered with NCCL must not be moved, so " + REFUSED,
         at=(a.nccl_ub,),
         fixes=(drop(a.nccl_ub),),
     ),

@@ -9,7 +9,7 @@ TORCH, OWN = a.use_torch_fsdp2, a.use_megatron_fsdp
 SHARDING = a.data_parallel_sharding_strategy
 EMERGING = a.optimizer.is_in("muon", "lion", "soap", "adaptive_muon")  # dist_muon was renamed to muon
 ONE_CONNECTION = env("CUDA_DEVICE_MAX_CONNECTIONS") == "1"
-SERIAL = "sharded communication would have to wait for the computation; " + REFUSED
+SERIAL = "sharded communication would have to wait for the computation, so " + REFUSED
 
 MEGATRON.add(
     refuse(

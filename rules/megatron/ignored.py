@@ -21,8 +21,8 @@ MEGATRON.add(
             "--rampup-batch-size has no effect in this release, so the batch is {global_batch_size} from the first step"
         ),
         why=(
-            "the value has not been passed on since April 2026 (NVIDIA/Megatron-LM#4411); --step-batch-size-schedule "
-            "replaced it"
+            "since April 2026, the value is not passed on (NVIDIA/Megatron-LM#4411). --step-batch-size-schedule "
+            "replaces the option"
         ),
         severity=Severity.WARNING,
         fixes=(drop(a.rampup_batch_size, safety=Safety.SAFE),),
@@ -53,8 +53,8 @@ MEGATRON.add(
         all_of(a.use_dist_ckpt, ~a.ckpt_fully_parallel_save, a.use_distributed_optimizer, a.save.is_set),
         message="checkpoints saved with --no-ckpt-fully-parallel-save only load into the same parallel layout",
         why=(
-            "the optimizer states are saved in their current layout; resuming on other ranks fails after waiting in "
-            "the queue"
+            "the optimizer states are saved in their current layout, so a job that resumes on other ranks fails "
+            "after waiting in the queue"
         ),
         severity=Severity.NOTE,
         at=(a.ckpt_fully_parallel_save,),
@@ -65,8 +65,8 @@ MEGATRON.add(
         all_of(a.data_path.given, ~a.split.given, any_of(~INDEXED, a.skip_train, a.dataloader_type == "external")),
         message="--data-path without --split trains on 96.9% of the data, because --split defaults to 969, 30, 1",
         why=(
-            "this is an old default that upstream warns about; --split sets the shares of training, validation and "
-            "test data"
+            "this is an old default, and upstream warns about it. --split sets the shares of training, "
+            "validation and test data"
         ),
         severity=Severity.NOTE,
         at=(a.data_path,),
@@ -76,8 +76,8 @@ MEGATRON.add(
         all_of(a.data_path.given, ~a.split.given, ~a.skip_train, INDEXED, a.dataloader_type != "external"),
         message="--data-path without --split trains on 96.9% of the data, because --split defaults to 969, 30, 1",
         why=(
-            "this is an old default that upstream warns about; --split sets the shares of training, validation and "
-            "test data"
+            "this is an old default, and upstream warns about it. --split sets the shares of training, "
+            "validation and test data"
         ),
         severity=Severity.WARNING,
         at=(a.data_path,),
@@ -103,8 +103,8 @@ MEGATRON.add(
         ),
         message="the learning rate is at its minimum from iteration {lr_decay_iters} of {train_iters}",
         why=(
-            "--lr-decay-iters counts from the start, including the warm-up; subtracting the warm-up ends the decay too "
-            "early (NVIDIA/Megatron-LM#2258)"
+            "--lr-decay-iters counts from the start, including the warm-up. Subtracting the warm-up ends the "
+            "decay too early (NVIDIA/Megatron-LM#2258)"
         ),
         severity=Severity.NOTE,
         at=(a.lr_decay_iters, a.train_iters),
@@ -128,8 +128,8 @@ MEGATRON.add(
         ),
         message="the learning rate is at its minimum from sample {lr_decay_samples} of {train_samples}",
         why=(
-            "--lr-decay-samples counts from the start, including the warm-up: after that number the learning rate is "
-            "constant"
+            "--lr-decay-samples counts from the start, including the warm-up. After that number of samples, the "
+            "learning rate is constant"
         ),
         severity=Severity.NOTE,
         at=(a.lr_decay_samples, a.train_samples),
@@ -153,7 +153,7 @@ MEGATRON.add(
         message=(
             "{train_samples} samples are less than one global batch of {global_batch_size}, so the run trains 0 steps"
         ),
-        why="samples are converted to whole steps, rounded down; the run ends immediately and reports success",
+        why="samples are converted to whole steps, rounded down, so the run ends immediately and reports success",
         severity=Severity.WARNING,
         at=(a.train_samples, a.global_batch_size),
     ),
@@ -169,7 +169,7 @@ MEGATRON.add(
             "sharded data parallelism needs CUDA_DEVICE_MAX_CONNECTIONS above 1, but tensor and context parallelism "
             "need 1, so one of them is slow"
         ),
-        why="on devices before Blackwell both depend on the order of their kernels",
+        why="on devices before Blackwell, both kinds of parallelism depend on the order of their kernels",
         severity=Severity.NOTE,
         at=(a.use_megatron_fsdp, a.use_torch_fsdp2),
         versions=">=0.13",

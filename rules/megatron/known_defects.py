@@ -28,8 +28,8 @@ MEGATRON.add(
             "{decoder_last_pipeline_num_layers} layers, not {num_layers}"
         ),
         why=(
-            "the check computes with -1 intermediate stages, so that the split seems to be correct; a smaller model is "
-            "trained silently"
+            "the check computes with -1 intermediate stages, so the split seems to be correct, and a smaller "
+            "model is trained silently"
         ),
         severity=Severity.WARNING,
         versions=">=0.13",
@@ -46,8 +46,8 @@ MEGATRON.add(
             "builds {built} of them and omits the rest"
         ),
         why=(
-            "every stage builds its share of the layers, rounded down; a smaller model is trained silently (refused "
-            "since 0.10)"
+            "every stage builds its share of the layers, rounded down, so a smaller model is trained silently. "
+            "Since 0.10, the run is refused"
         ),
         severity=Severity.WARNING,
         versions=">=0.8,<0.10",
@@ -62,8 +62,8 @@ MEGATRON.add(
         all_of(BY_ENDS, PIPELINE > 1, OVERFULL),
         message="the first and last stage together have more layers than the {num_layers} of the model",
         why=(
-            "the intermediate stages get a negative number of layers and build none: the trained model does not have "
-            "--num-layers layers"
+            "the intermediate stages get a negative number of layers and build none, so the trained model does "
+            "not have --num-layers layers"
         ),
         severity=Severity.WARNING,
         at=(FIRST, LAST, LAYERS),

@@ -47,8 +47,8 @@ MEGATRON.add(
             "than their squares"
         ),
         why=(
-            "the error bound of Adam requires the opposite, and every published recipe follows it; the two may be "
-            "swapped"
+            "the error bound of Adam requires the opposite order, and every published recipe follows it. The two "
+            "values may be swapped"
         ),
         severity=Severity.WARNING,
         at=(a.adam_beta1, a.adam_beta2),
@@ -96,8 +96,10 @@ MEGATRON.add(
         ),
         message="--lr {lr} is ten times the rate of published runs with Adam and a hidden size of {hidden_size}; a "
         "digit of the exponent may be missing",
-        why="wide networks are published with 1e-4 to 6e-4: with ten times as much, the loss diverges after the "
-        "warm-up or earlier",
+        why=(
+            "wide networks are published with 1e-4 to 6e-4. With ten times as much, the loss diverges after the "
+            "warm-up or earlier"
+        ),
         severity=Severity.WARNING,
         at=(a.lr,),
         upstream="https://arxiv.org/abs/2005.14165",
@@ -125,8 +127,8 @@ MEGATRON.add(
             "which is more than half"
         ),
         why=(
-            "published runs warm up for 0.1 to 10 per cent of the schedule; there may be an extra digit, or the unit "
-            "of the other option"
+            "published runs warm up for 0.1% to 10% of the schedule. The value may have an extra digit or the "
+            "unit of the other option"
         ),
         severity=Severity.WARNING,
         at=(a.lr_warmup_iters, a.lr_warmup_samples, a.lr_warmup_fraction, a.lr_decay_iters, a.lr_decay_samples),
@@ -216,7 +218,7 @@ MEGATRON.add(
             ),
         ),
         message="the learning rate is at its minimum after the first fifth of the run, or earlier",
-        why="the length of the decay may lack a digit: most of the run trains at the lowest learning rate",
+        why="most of the run trains at the lowest learning rate. The length of the decay may lack a digit",
         severity=Severity.WARNING,
         at=(a.lr_decay_iters, a.lr_decay_samples, a.train_iters, a.train_samples),
         upstream=SCHEDULER,
@@ -288,7 +290,7 @@ MEGATRON.add(
             "--distributed-timeout-minutes {distributed_timeout_minutes} is in minutes, so a hanging rank blocks "
             "the job for most of a day or longer"
         ),
-        why="a hanging collective is only noticed after the timeout, and all devices wait for it",
+        why="a hanging collective is only noticed after the timeout, and until then all devices wait",
         severity=Severity.WARNING,
         at=(a.distributed_timeout_minutes,),
         upstream="megatron/training/initialize.py",
@@ -306,7 +308,7 @@ MEGATRON.add(
         "init-too-wide",
         all_of(TRAINS, ~a.finetune, a.init_method_std >= 0.1),
         message="--init-method-std {init_method_std} makes the initial weights much larger than usual (0.006 to 0.03)",
-        why="the first losses are huge and the gradients overflow; a digit or a decimal point may be missing",
+        why="the first losses are huge, and the gradients overflow. A digit or a decimal point may be missing",
         severity=Severity.WARNING,
         at=(a.init_method_std,),
         upstream=WEIGHTS,
@@ -320,8 +322,8 @@ MEGATRON.add(
         ),
         shows={"epsilon": EPSILON},
         why=(
-            "epsilon is added to the variance: a large value shrinks every activation, and 0 can lead to a division by "
-            "zero"
+            "epsilon is added to the variance, so a large value shrinks every activation, and 0 can lead to a "
+            "division by zero"
         ),
         severity=Severity.WARNING,
         at=EPSILON,
@@ -389,7 +391,7 @@ MEGATRON.add(
             any_of(a.train_iters >= LONG, a.train_samples >= a.global_batch_size * LONG),
         ),
         message="neither --bf16 nor --fp16 is given, so the run trains in float32",
-        why="float32 needs twice the memory for activations and is several times slower; a line may be missing",
+        why="float32 needs twice the memory for activations and is several times slower. A line may be missing",
         severity=Severity.WARNING,
         at=(a.train_iters, a.train_samples),
         upstream=WEIGHTS,
@@ -406,8 +408,8 @@ MEGATRON.add(
             "--moe-z-loss-coeff {moe_z_loss_coeff}"
         ),
         why=(
-            "published runs use 1e-4 to 0.02 and 1e-3, respectively: with these values the run balances the experts "
-            "and learns nothing else"
+            "published runs use 1e-4 to 0.02 and 1e-3, respectively. With the given values, the run balances the "
+            "experts and learns nothing else"
         ),
         severity=Severity.WARNING,
         at=(a.moe_aux_loss_coeff, a.moe_z_loss_coeff),
@@ -429,7 +431,7 @@ MEGATRON.add(
         "clip-grad-negative",
         all_of(TRAINS, a.clip_grad < 0),
         message="--clip-grad {clip_grad} is negative, so gradients are not clipped",
-        why="gradients are only clipped if the limit is greater than 0; the sign may be a typo; 0 turns clipping off",
+        why="gradients are only clipped if the limit is greater than 0. The sign may be a typo; 0 turns clipping off",
         severity=Severity.WARNING,
         at=(a.clip_grad,),
         upstream="megatron/core/optimizer/optimizer.py",

@@ -26,8 +26,8 @@ MEGATRON.add(
         message="without --global-batch-size, a step is one micro-batch per data-parallel rank, so only one of "
         "{pipeline_model_parallel_size} pipeline stages works at a time",
         why=(
-            "the global batch is then micro batch x data parallel; the pipeline is never filled, and the step is far "
-            "smaller than usual"
+            "the global batch is then micro-batch x data-parallel size, so the pipeline is never filled, and the "
+            "step is far smaller than usual"
         ),
         severity=Severity.WARNING,
         at=(a.pipeline_model_parallel_size,),
@@ -150,7 +150,7 @@ MEGATRON.add(
         all_of(TRAINS, a.manual_gc_interval > 0, ~a.manual_gc),
         message="--manual-gc-interval {manual_gc_interval} has no effect without --manual-gc: each rank collects "
         "garbage at a different time",
-        why="ranks that stop at different steps make all others wait; the interval is only read with --manual-gc",
+        why="ranks that stop at different steps make all others wait. The interval is only read with --manual-gc",
         severity=Severity.WARNING,
         at=(a.manual_gc_interval,),
         fixes=(put(a.manual_gc),),
@@ -171,7 +171,9 @@ MEGATRON.add(
             any_of(a.qk_head_dim.given, a.qk_pos_emb_head_dim.given),
         ),
         message="--kv-lora-rank {kv_lora_rank} has no effect without --multi-latent-attention",
-        why="plain attention is built, which is a different model; a --spec with latent attention fails",
+        why=(
+            "plain attention is built, so the model differs from the intended one. A --spec with latent attention fails"
+        ),
         severity=Severity.WARNING,
         at=(a.kv_lora_rank,),
         fixes=(put(a.multi_latent_attention),),
@@ -180,6 +182,6 @@ MEGATRON.add(
         "spec-without-function",
         all_of(a.spec.length == 1, ~a.spec.has("local")),
         message="--spec has only one word, but it takes a module and the name of a function in that module",
-        why="both words are unpacked when the model is built; the run fails at launch",
+        why="building the model needs both words, so the run fails at launch",
     ),
 )

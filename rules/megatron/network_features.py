@@ -14,7 +14,7 @@ MEGATRON.add(
         "mtp-positions",
         all_of(MTP, ~a.mtp_position_embedding_type.is_in("rope", "none")),
         message="multi-token prediction needs --position-embedding-type rope or none, not {position_embedding_type}",
-        why="the prediction layers do not support learned positions; " + REFUSED,
+        why="the prediction layers do not support learned positions, so " + REFUSED,
         at=(POSITIONS, MTP),
         fixes=(put(POSITIONS, "rope"),),
     ),
@@ -23,7 +23,7 @@ MEGATRON.add(
         # the last one is from MindSpeed-LLM
         all_of(MTP, a.context_parallel_size == 1, ~POSITIONS.is_in("rope", "none", "deepseek4")),
         message="multi-token prediction needs --position-embedding-type rope or none, not {position_embedding_type}",
-        why="the prediction layers do not support learned positions; " + REFUSED,
+        why="the prediction layers do not support learned positions, so " + REFUSED,
         at=(POSITIONS, MTP),
         fixes=(put(POSITIONS, "rope"),),
     ),

@@ -8,11 +8,11 @@ MEGATRON = ConstraintSet("megatron", why=REFUSED)
 WITH_STEP = a.overlap_param_gather_with_optimizer_step
 PRECISE = a.use_precision_aware_optimizer
 WIDE = (
-    "without --use-precision-aware-optimizer the states stay in fp32; the run is refused when the optimizer is "
-    "configured"
+    "without --use-precision-aware-optimizer, the states stay in fp32, so the run is refused when the optimizer "
+    "is configured"
 )
 EMERGING = a.optimizer.is_in("muon", "lion", "soap", "adaptive_muon")  # dist_muon was renamed to muon
-BUILT = "the optimizer refuses it when it is built, after the model"
+BUILT = "the optimizer rejects these settings when it is built, after the model"
 INIT = "megatron/core/optimizer/__init__.py"
 
 MEGATRON.add(
@@ -66,8 +66,8 @@ MEGATRON.add(
         a.reuse_grad_buf_for_mxfp8_param_ag,
         message="--overlap-param-gather-with-optimizer-step does not work with --reuse-grad-buf-for-mxfp8-param-ag",
         why=(
-            "the gathered weights would overwrite gradients that the step still reads; the optimizer configuration is "
-            "refused"
+            "the gathered weights would overwrite gradients that the step still reads, so the optimizer "
+            "configuration is refused"
         ),
     ),
     refuse(
@@ -157,7 +157,7 @@ MEGATRON.add(
             "--num-distributed-optimizer-instances {num_distributed_optimizer_instances} needs "
             "--use-distributed-optimizer"
         ),
-        why="data parallelism refuses it when it wraps the model",
+        why="data parallelism rejects the combination when it wraps the model",
         at=(a.num_distributed_optimizer_instances,),
         fixes=(put(a.use_distributed_optimizer), drop(a.num_distributed_optimizer_instances)),
     ),
@@ -168,7 +168,7 @@ MEGATRON.add(
             "--ddp-average-in-collective divides by the number of ranks, but --calculate-per-token-loss divides by "
             "the number of tokens; give only one of them"
         ),
-        why="data parallelism refuses it when it wraps the model",
+        why="data parallelism rejects the combination when it wraps the model",
         at=(a.ddp_average_in_collective, a.calculate_per_token_loss),
         fixes=(drop(a.ddp_average_in_collective, safety=Safety.SAFE),),
     ),

@@ -4,7 +4,7 @@ from preflight.lint.constraint import ConstraintSet, put, refuse
 from preflight.rules.megatron.option_names import a, all_of, any_of
 from preflight.source.finding import Safety, Severity
 
-DROPOUT = "it is refused when the model is built: a probability must be between 0 and 1"
+DROPOUT = "a probability must be between 0 and 1, so the run is refused when the model is built"
 MEGATRON = ConstraintSet("megatron", why=DROPOUT)
 TRAINS = all_of(~a.skip_train, a.entry_trains)
 HYBRID = any_of(
@@ -29,7 +29,7 @@ MEGATRON.add(
             "--recompute-num-layers is {recompute_num_layers}; it must be at least 1, because uniform recomputation "
             "otherwise never reaches the last layer"
         ),
-        why="the first forward pass never ends: the job hangs until its time limit",
+        why="the first forward pass never ends, so the job hangs until its time limit",
         at=(a.recompute_num_layers,),
         fixes=(put(a.recompute_num_layers, 1),),
     ),
@@ -37,7 +37,7 @@ MEGATRON.add(
         "log-interval-zero",
         all_of(TRAINS, a.log_interval == 0),
         message="--log-interval must be at least 1, not 0, because the first step divides by it",
-        why="the run stops after the first step; to log rarely, give a large number",
+        why="the run stops after the first step. To log rarely, give a large number",
         at=(a.log_interval,),
         fixes=(put(a.log_interval, 100, safety=Safety.SAFE),),
     ),
@@ -45,7 +45,7 @@ MEGATRON.add(
         "eval-interval-zero",
         all_of(TRAINS, a.eval_interval == 0, a.train_samples.is_none, ~a.full_validation),
         message="--eval-interval must be at least 1, not 0, because the number of training iterations is divided by it",
-        why="the run stops when the data sets are built; to evaluate rarely, give a large number",
+        why="the run stops when the datasets are built. To evaluate rarely, give a large number",
         at=(a.eval_interval,),
     ),
     refuse(
@@ -59,7 +59,7 @@ MEGATRON.add(
         "workers-negative",
         all_of(TRAINS, a.num_workers < 0, a.dataloader_type != "external"),
         message="--num-workers is {num_workers}; it must be at least 0 (with 0, the rank itself reads the data)",
-        why="torch's data loader refuses a negative number when the data sets are built",
+        why="torch's data loader refuses a negative number when the datasets are built",
         at=(a.num_workers,),
         upstream="https://pytorch.org/docs/2.9/data.html#torch.utils.data.DataLoader",
     ),
@@ -67,7 +67,7 @@ MEGATRON.add(
         "seed-not-positive",
         all_of(a.seed.given, a.seed <= 0),
         message="--seed is {seed}; it must be at least 1",
-        why="the initialization of random numbers refuses it before anything is built",
+        why="the initialization of random numbers rejects the seed before anything is built",
         at=(a.seed,),
         upstream="megatron/training/initialize.py",
     ),
@@ -89,7 +89,7 @@ MEGATRON.add(
             "--loss-scale must be above 0, not {loss_scale}; without the option, the loss scale is adjusted "
             "automatically"
         ),
-        why="the optimizer refuses it when it is built",
+        why="the optimizer rejects the value when it is built",
         at=(a.loss_scale,),
         upstream=SCALER,
     ),
@@ -112,7 +112,7 @@ MEGATRON.add(
             "{loss_scale_window} and a hysteresis of {hysteresis}, but all must be above 0, and the start must not be "
             "below the minimum"
         ),
-        why="the optimizer refuses it when it is built",
+        why="the optimizer rejects the value when it is built",
         at=(a.initial_loss_scale, a.min_loss_scale, a.loss_scale_window, a.hysteresis),
         upstream=SCALER,
     ),

@@ -1,10 +1,10 @@
-"""An iteration at which a training phase ends is not a whole number.
+"""An iteration at which a training phase ends is not an integer.
 
 ## What it does
-Checks that `--phase-transition-iterations` is a list of whole numbers separated by commas.
+Checks that `--phase-transition-iterations` is a list of integers separated by commas.
 
 ## Why is this bad?
-Megatron converts each entry to a number when it validates the arguments. An entry that is not a whole number stops the
+Megatron converts each entry to a number when it validates the arguments. An entry that is not an integer stops the
 run at startup, on every rank.
 
 ## Example
@@ -30,7 +30,7 @@ NAME = "phase_transition_iterations"
     severity=Severity.ERROR, id="megatron/phase-iterations", kind=Kind.RELEASE, frameworks=("megatron",), reads=(NAME,)
 )
 def check(job: Job) -> Iterator[Finding | Unverified]:
-    """The first entry that is not a whole number."""
+    """The first entry that is not an integer."""
     given = typed(job, NAME)
     if not given:
         return
@@ -41,7 +41,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         return
     odd = next((entry for entry in str(given[0].raw).split(",") if not _whole(entry)), None)
     if odd is not None:
-        message = Message("--phase-transition-iterations has the entry {odd!r}, which is not a whole number", odd=odd)
+        message = Message("--phase-transition-iterations has the entry {odd!r}, which is not an integer", odd=odd)
         yield Finding(message, span=job.place(*given), key=given[0].key)
 
 

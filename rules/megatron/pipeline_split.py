@@ -80,7 +80,7 @@ MEGATRON.add(
         LAYERS,
         when=PLAIN,
         message="{pipeline_num_layers} layers are not divisible by {pipeline_model_parallel_size} pipeline stages",
-        why="an uneven split needs a separate option; " + REFUSED,
+        why="an uneven split needs a separate option, so " + REFUSED,
         at=(a.num_layers, STAGES),
         layout=True,
     ),
@@ -142,6 +142,6 @@ MEGATRON.add(
             "tensor {tensor_model_parallel_size} x pipeline {pipeline_model_parallel_size} x context "
             "{context_parallel_size}: every parallel size must be at least 1"
         ),
-        why="the run divides by this size, or gets a negative number of ranks, before it starts",
+        why="before it starts, the run divides by this size or gets a negative number of ranks",
     ),
 )

@@ -71,7 +71,7 @@ MEGATRON.add(
         "graphed-wgrad-without-fusion",
         all_of(DELAYED, any_of(ATTENTION, ROUTER), ~a.gradient_accumulation_fusion),
         message="weight gradients that are delayed until after a CUDA graph need gradient accumulation fusion, which is off",
-        why="graphs need fixed addresses; " + REFUSED,
+        why="graphs need fixed addresses, so " + REFUSED,
         at=(a.delay_wgrad_compute, a.cuda_graph_modules),
         fixes=(drop(a.delay_wgrad_compute, safety=Safety.SAFE),),
     ),

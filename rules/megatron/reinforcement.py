@@ -32,7 +32,7 @@ MEGATRON.add(
         "cache-offload-without-kept-graphs",
         all_of(RL, CACHE == "offload", ~a.rl_persist_cuda_graphs),
         message="--rl-kv-cache-management-mode offload needs --rl-persist-cuda-graphs",
-        why="capturing the graph again would overwrite the cache; " + REFUSED,
+        why="capturing the graph again would overwrite the cache, so " + REFUSED,
         at=(CACHE,),
         fixes=(put(a.rl_persist_cuda_graphs), put(CACHE, "persist")),
     ),

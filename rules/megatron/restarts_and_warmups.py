@@ -23,7 +23,7 @@ def left_on(id: str, message: str, *, off: Handle, on: Handle) -> Constraint:
         id,
         all_of(TRAINS, off.given, off == 0, ~on.given, on > 0, RECIPE),
         message=message,
-        why="published runs that turn one off turn both off; a line may be missing",
+        why="published runs that turn one off turn both off. A line may be missing",
         severity=Severity.WARNING,
         at=(off,),
         upstream="megatron/training/arguments.py",
@@ -60,7 +60,7 @@ MEGATRON.add(
             "--lr-warmup-samples {lr_warmup_samples} covers fewer than ten batches of {global_batch_size} samples; "
             "the value may be meant in iterations"
         ),
-        why="published runs warm up for hundreds of steps: at the full learning rate, the first steps may diverge",
+        why="published runs warm up for hundreds of steps. At the full learning rate, the first steps may diverge",
         severity=Severity.WARNING,
         at=(a.lr_warmup_samples, a.global_batch_size),
         upstream=SCHEDULER,

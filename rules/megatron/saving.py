@@ -117,7 +117,7 @@ def cache_on_each_node(job: Job) -> Iterator[Finding | Unverified]:
 
     ## Why is this bad?
     Only rank 0 builds the index and writes it to this folder; after a barrier, all other ranks read it from there. On
-    the other nodes the file does not exist, and the run stops with FileNotFoundError when the data set is built.
+    the other nodes the file does not exist, and the run stops with FileNotFoundError when the dataset is built.
 
     ## Example
         torchrun --nnodes 4 --nproc_per_node 8 pretrain_gpt.py --data-path corpus --data-cache-path /tmp/cache

@@ -67,7 +67,7 @@ MEGATRON.add(
         message=(
             "a sequence of {seq_length} is not a multiple of twice the context-parallel size {context_parallel_size}"
         ),
-        why="every rank gets one chunk from the start and one from the end; " + REFUSED,
+        why="every rank must get one chunk from the start of the sequence and one from its end, so " + REFUSED,
         at=(a.seq_length, a.context_parallel_size),
         layout=True,
     ),
@@ -102,14 +102,14 @@ MEGATRON.add(
         "vocabulary-not-positive",
         all_of(a.vocab_size.is_set, a.vocab_size <= 0, a.entry_is_known),
         message="--vocab-size is {vocab_size}; it must be at least 1",
-        why="the vocabulary cannot be padded; the run stops when the tokenizer is created",
+        why="the vocabulary cannot be padded, so the run stops when the tokenizer is created",
         at=(a.vocab_size,),
     ),
     refuse(
         "vocabulary-multiple-not-positive",
         a.make_vocab_size_divisible_by <= 0,
         message="--make-vocab-size-divisible-by is {make_vocab_size_divisible_by}; it must be at least 1",
-        why="the vocabulary cannot be padded; the run stops when the tokenizer is created",
+        why="the vocabulary cannot be padded, so the run stops when the tokenizer is created",
         fixes=(drop(a.make_vocab_size_divisible_by),),
     ),
 )

@@ -49,7 +49,7 @@ MEGATRON.add(
             STATED,
         ),
         message="--tokenizer-type {tokenizer_type} needs --vocab-file, and GPT2BPETokenizer needs --merge-file as well",
-        why=WHY + "; newer releases download them",
+        why=WHY + ". Newer releases download the missing files",
         at=(TYPE,),
     ),
     refuse(
@@ -62,7 +62,7 @@ MEGATRON.add(
             ~a.use_checkpoint_args,
         ),
         message="--merge-file is given without --vocab-file, but GPT2BPETokenizer, the default, needs both",
-        why=WHY + "; newer releases download them",
+        why=WHY + ". Newer releases download the missing files",
         at=(a.merge_file,),
         after=("megatron/tokenizer-vocabulary-missing", "megatron/tokenizer-type-missing"),
         versions="<0.17",

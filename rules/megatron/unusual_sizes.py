@@ -22,7 +22,10 @@ MEGATRON.add(
             a.ffn_hidden_size < a.hidden_size,
         ),
         message="--ffn-hidden-size {ffn_hidden_size} is less than --hidden-size {hidden_size}; a digit may be missing",
-        why="dense networks are published with 2.5 to 8 times the hidden size; such an MLP loses most of the network",
+        why=(
+            "dense networks are published with 2.5 to 8 times the hidden size, so a narrower MLP loses most of the "
+            "network"
+        ),
         severity=Severity.WARNING,
         at=(a.ffn_hidden_size, a.hidden_size),
         upstream="https://arxiv.org/abs/2002.05202",
@@ -32,7 +35,10 @@ MEGATRON.add(
         all_of(TRAINS, a.num_experts > 2, a.moe_router_topk == a.num_experts, a.train_iters >= TRIAL),
         message="--moe-router-topk {moe_router_topk} sends every token to all {num_experts} experts, so nothing is "
         "routed",
-        why="the run computes a dense network at the cost of all experts; the number of experts may be meant elsewhere",
+        why=(
+            "the run computes a dense network at the cost of all experts. The number may have been meant for "
+            "another option"
+        ),
         severity=Severity.WARNING,
         at=(a.moe_router_topk, a.num_experts),
         upstream="megatron/core/transformer/moe/router.py",
@@ -86,7 +92,7 @@ MEGATRON.add(
         ),
         message="without --global-batch-size, a step trains on only {global_batch_size} samples: one micro-batch per "
         "data-parallel rank",
-        why="the gradients of so few samples are noise at a usual learning rate; a line may be missing",
+        why="at a usual learning rate, the gradients of so few samples are noise. A line may be missing",
         severity=Severity.WARNING,
         at=(a.train_iters,),
         upstream="megatron/training/arguments.py",

@@ -14,7 +14,7 @@ MEGATRON.add(
         all_of(weights_sharded, a.fp4.is_set),
         a.fp4_param_gather,
         message="sharded weights in fp4 need --fp4-param-gather",
-        why="weights are gathered in fp4; " + REFUSED,
+        why="the weights must be gathered in fp4, so " + REFUSED,
         at=(a.fp4, *SHARDS),
     ),
     conflicts(
@@ -30,7 +30,7 @@ MEGATRON.add(
         MXFP8,
         a.fp8_param_gather,
         message="sharded weights with the mxfp8 recipe need --fp8-param-gather",
-        why="only the fp8 shards are kept; " + REFUSED,
+        why="only the fp8 shards are kept, so the weights must be gathered in fp8; otherwise, " + REFUSED,
         at=(a.fp8_recipe, *SHARDS),
     ),
     requires(
@@ -38,7 +38,7 @@ MEGATRON.add(
         all_of(MXFP8, a.fp8_param_gather),
         a.reuse_grad_buf_for_mxfp8_param_ag,
         message="sharded weights with the mxfp8 recipe need --reuse-grad-buf-for-mxfp8-param-ag",
-        why="mxfp8 weights do not fit the weight buffer; " + REFUSED,
+        why="mxfp8 weights do not fit in the weight buffer, so " + REFUSED,
         at=(a.fp8_recipe, *SHARDS),
     ),
     conflicts(

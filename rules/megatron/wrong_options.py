@@ -68,7 +68,7 @@ def parsing_bad_value(job: Job) -> Iterator[Finding]:
     """The value does not have the type that its option requires.
 
     ## What it does
-    Parses each value as the framework does, for example as a whole number, a number, or a pattern such as
+    Parses each value as the framework does, for example as an integer, a number, or a pattern such as
     `[0]*1+[1]*3`.
 
     ## Why is this bad?
@@ -82,7 +82,7 @@ def parsing_bad_value(job: Job) -> Iterator[Finding]:
         pretrain_gpt.py --train-iters 50
 
     ## Fix safety
-    Unsafe, and only offered if the text clearly means a whole number.
+    Unsafe, and only offered if the text clearly means an integer.
 
     ## References
     Megatron-LM d98e8a6, megatron/training/arguments.py:117, parse_args; core_v0.12.1 alike

@@ -89,7 +89,7 @@ def no_training_split(job: Job) -> Iterator[Finding]:
     Reads the first number of `split` of `BlendedMegatronDatasetDataLoader`, the share of the training data.
 
     ## Why is this bad?
-    If the share is 0, there is no training data set, and the run stops when it builds the loader.
+    If the share is 0, there is no training dataset, and the run stops when it builds the loader.
 
     ## Example
         config: {split: "0, 1, 0"}

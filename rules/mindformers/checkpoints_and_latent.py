@@ -26,8 +26,8 @@ MINDFORMERS.add(
         all_of(resume.is_set, ~resume.is_in(True, False, ""), empty_checkpoint, no_directory),
         message="resume_training names {resume_training}, but load_checkpoint is empty",
         why=(
-            "any text is taken as the name of a file in load_checkpoint, even False in quotes; "
-            "the trainer refuses to start"
+            "any text, even False in quotes, is taken as the name of a file in load_checkpoint, so the trainer "
+            "refuses to start"
         ),
         after=("mindformers/auto-trans-without-checkpoint", "wrong-type"),
         at=(resume, a["load_checkpoint"]),
@@ -37,7 +37,7 @@ MINDFORMERS.add(
         "resume-from-null",
         all_of(resume.is_in(True), a["load_checkpoint"].given, a["load_checkpoint"].is_none),
         message="resume_training is on, but load_checkpoint is null",
-        why="the trainer reads its path before anything else and crashes",
+        why="the trainer reads the path of the checkpoint before anything else and crashes",
         after=("mindformers/auto-trans-without-checkpoint",),
         at=(a["load_checkpoint"], resume),
         fixes=(put(resume, False),),
@@ -46,7 +46,7 @@ MINDFORMERS.add(
         "no-interleaved-batch",
         all_of(training, interleaved == 0),
         message="micro_batch_interleave_num is 0; it must be at least 1",
-        why="the batch is divided by it",
+        why="the batch is divided by this number",
         at=(interleaved,),
         fixes=(put(interleaved, 1),),
     ),
@@ -82,8 +82,8 @@ MINDFORMERS.add(
         ),
         message="there is an eval_dataset, but no eval_dataset_task",
         why=(
-            "the trainer passes one to the other, whether it evaluates or not; only if it evaluates, "
-            "the template fills in the task"
+            "the trainer passes the dataset to its task whether it evaluates or not, but the template fills in "
+            "the task only if it evaluates"
         ),
         at=(a["eval_dataset"],),
     ),
@@ -92,8 +92,8 @@ MINDFORMERS.add(
         all_of(a["train_dataset"].is_set, a["train_dataset_task"].is_none, a["run_mode"].is_in("predict", "eval")),
         message="there is a train_dataset, but no train_dataset_task",
         why=(
-            "the trainer passes one to the other, whether it trains or not; only if it trains, "
-            "the template fills in the task"
+            "the trainer passes the dataset to its task whether it trains or not, but the template fills in the "
+            "task only if it trains"
         ),
         at=(a["train_dataset"],),
     ),
@@ -105,7 +105,7 @@ MINDFORMERS.add(
             a["train_dataset.data_loader.sizes"].is_none,
         ),
         message="BlendedMegatronDatasetDataLoader needs sizes: the number of training, test and evaluation samples",
-        why="the first of them is the length of the dataset; without it, the trainer crashes",
+        why="the first size is the length of the dataset; without it, the trainer crashes",
         at=(a["train_dataset.data_loader.sizes"], a["train_dataset.data_loader.type"]),
     ),
     refuse(
@@ -116,8 +116,10 @@ MINDFORMERS.add(
             a["train_dataset.data_loader.config"].is_none,
         ),
         message="BlendedMegatronDatasetDataLoader needs a config with the paths and the split of its data",
-        why="the trainer asks it for the masks of the data before the network is built, and fails because "
-        "there is none",
+        why=(
+            "the trainer reads the masks of the data from this config before the network is built, and fails because "
+            "there is no config"
+        ),
         at=(a["train_dataset.data_loader.config"], a["train_dataset.data_loader.type"]),
     ),
     refuse(
@@ -132,7 +134,7 @@ MINDFORMERS.add(
             "v_head_dim {mcore.v_head_dim} is more than qk_head_dim {mcore.qk_head_dim} + qk_pos_emb_head_dim "
             "{mcore.qk_pos_emb_head_dim}"
         ),
-        why="values are padded to the width of keys; the attention cannot be built",
+        why="values are padded to the width of keys, so they must not be wider, and the attention cannot be built",
         at=(a["mcore.v_head_dim"], a["mcore.qk_head_dim"]),
     ),
     refuse(

@@ -169,7 +169,7 @@ _LINE = {"1.0.0": 140, "1.2.0": 140, "1.3.2": 250, "1.5.0": 251}
 
 @rule(id="class-misspelt", severity=Severity.ERROR, sometimes=(Severity.WARNING,), frameworks=("mindformers",))
 def class_misspelt(job: Job) -> Iterator[Finding]:
-    """The name of a class is misspelt.
+    """The name of a class is misspelled.
 
     ## What it does
     Compares the types in the sections of a run with the classes that MindFormers, its research models and MindSpore

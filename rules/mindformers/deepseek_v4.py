@@ -6,7 +6,7 @@ from preflight.lint.value_kinds import ListOf, whole
 from preflight.rules.mindformers.names import a, legacy, mcore, training
 from preflight.source.finding import Severity
 
-MINDFORMERS = ConstraintSet("mindformers", why="the transformer config rejects it")
+MINDFORMERS = ConstraintSet("mindformers", why="the transformer config rejects these settings")
 hybrid = all_of(mcore, a["mcore.experimental_attention_variant"] == "dsv4_hybrid")
 ratios, layers, mtp = a["mcore.csa_compress_ratios"], a["mcore.num_layers"], a["mcore.mtp_num_layers"]
 tokens = a["model.model_config.seq_length"]
@@ -23,7 +23,7 @@ MINDFORMERS.add(
         "sparse-hybrid-ratios",
         all_of(hybrid, ratios.is_none),
         message="experimental_attention_variant dsv4_hybrid needs csa_compress_ratios",
-        why="each layer has its own compression ratio",
+        why="each layer must have its own compression ratio",
         at=(a["mcore.experimental_attention_variant"],),
     ),
     refuse(
@@ -37,7 +37,7 @@ MINDFORMERS.add(
             "csa_compress_ratios has {length} entries for {mcore.num_layers} layers and mtp_num_layers "
             "{mcore.mtp_num_layers}"
         ),
-        why="each layer has its own compression ratio, prediction layers included",
+        why="each layer, including the prediction layers, must have its own compression ratio",
         at=(ratios, layers),
         shows={"length": ratios.length},
     ),
@@ -95,8 +95,8 @@ MINDFORMERS.add(
             "{train_dataset.max_source_length} + max_target_length {train_dataset.max_target_length} + 1"
         ),
         why=(
-            "the data set pads to the sum, but the network is built for seq_length; the check that compares them is "
-            "skipped once a data set exists"
+            "the dataset pads to the sum, but the network is built for seq_length. The check that compares them "
+            "is skipped once a dataset exists"
         ),
         severity=Severity.WARNING,
         at=(tokens, asked, answered),
@@ -108,7 +108,7 @@ MINDFORMERS.add(
             "dynamic_batch does not work with seq_split_num {parallel_config.seq_split_num}: a sequence of changing "
             "length is not split"
         ),
-        why="rejected before the first step",
+        why="the run is rejected before the first step",
         at=(a["train_dataset.dynamic_batch"], a["parallel_config.seq_split_num"]),
     ),
     refuse(
@@ -130,7 +130,7 @@ MINDFORMERS.add(
             a["moe_config.routing_policy"] != "TopkRouterV2",
         ),
         message="routing_policy is {moe_config.routing_policy}; the experts of this model need TopkRouterV2",
-        why="the expert layer cannot be built; the default is TopkRouterV1, so the router must be set explicitly",
+        why="the expert layer cannot be built. The default is TopkRouterV1, so the router must be set explicitly",
         at=(a["moe_config.routing_policy"], a["moe_config.expert_num"]),
     ),
     refuse(

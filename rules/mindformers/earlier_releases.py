@@ -39,7 +39,7 @@ MINDFORMERS.add(
         "predict-jit-level-old",
         all_of(serving, a["context.jit_level"] == "O1"),
         message="jit_level O1 is not available in {run_mode} mode with use_past",
-        why="the context rejects it",
+        why="the context rejects these settings",
         at=(a["context.jit_level"],),
     ),
     refuse(
@@ -85,7 +85,7 @@ MINDFORMERS.add(
         low=1.0,
         when=legacy,
         message="capacity_factor is {moe_config.capacity_factor}; it must be at least 1.0",
-        why="the moe config rejects it; releases from 1.2 on accept less",
+        why="the MoE config rejects the value. Releases from 1.2 on accept lower values",
     ),
     refuse(
         "capacity-balancing-old",
@@ -96,14 +96,14 @@ MINDFORMERS.add(
             ~a["mcore.moe_router_load_balancing_type"].is_in("aux_loss", "seq_aux_loss", "none"),
         ),
         message="moe_expert_capacity_factor does not work with load balancing {mcore.moe_router_load_balancing_type}",
-        why="the transformer config of 1.6 rejects it",
+        why="the transformer config of 1.6 rejects these settings",
         at=(a["mcore.moe_expert_capacity_factor"], a["mcore.moe_router_load_balancing_type"]),
     ),
     refuse(
         "latent-rope-fusion",
         all_of(mcore, training, a["mcore.multi_latent_attention"], a["mcore.apply_rope_fusion"]),
         message="apply_rope_fusion does not work with multi_latent_attention",
-        why="the transformer config rejects it; 2.0 accepts it",
+        why="the transformer config rejects these settings, but 2.0 accepts them",
         at=(a["mcore.apply_rope_fusion"], a["mcore.multi_latent_attention"]),
         fixes=(put(a["model.model_config.apply_rope_fusion"], False),),
     ),
@@ -111,7 +111,7 @@ MINDFORMERS.add(
         "latent-interleaved-positions",
         all_of(mcore, training, a["mcore.multi_latent_attention"], a["mcore.rotary_interleaved"]),
         message="rotary_interleaved does not work with multi_latent_attention",
-        why="the transformer config rejects it; 2.0 accepts it",
+        why="the transformer config rejects these settings, but 2.0 accepts them",
         at=(a["mcore.rotary_interleaved"], a["mcore.multi_latent_attention"]),
         fixes=(put(a["model.model_config.rotary_interleaved"], False),),
     ),
@@ -122,7 +122,7 @@ MINDFORMERS.add(
             any_of(a["mcore.moe_expert_capacity_factor"].is_none, a["mcore.moe_expert_capacity_factor"] < 0),
         ),
         message="moe_pad_expert_input_to_capacity needs moe_expert_capacity_factor",
-        why="the transformer config rejects it",
+        why="the transformer config rejects these settings",
         at=(a["mcore.moe_pad_expert_input_to_capacity"],),
     ),
     divides(
@@ -151,7 +151,7 @@ MINDFORMERS.add(
             "ulysses_degree_in_cp {parallel_config.ulysses_degree_in_cp} is not a divisor of context_parallel "
             "{parallel_config.context_parallel}"
         ),
-        why="1.3 spells the algorithm hybird_cp; its parallel config rejects the combination",
+        why="the parallel config rejects the combination. 1.3 spells the algorithm hybird_cp",
         at=(a["parallel_config.ulysses_degree_in_cp"], context),
         layout=True,
     ),
@@ -165,7 +165,7 @@ MINDFORMERS.add(
             "BlendedMegatronDatasetDataLoader needs dataset_broadcast_opt_level 3, not "
             "{context.dataset_broadcast_opt_level}"
         ),
-        why="the trainer of 1.6 rejects it; newer releases set 3 themselves",
+        why="the trainer of 1.6 rejects any other level. Newer releases set level 3 themselves",
         at=(a["context.dataset_broadcast_opt_level"],),
         fixes=(put(a["context.dataset_broadcast_opt_level"], 3),),
     ),

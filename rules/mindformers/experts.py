@@ -5,7 +5,7 @@ from preflight.lint.expressions import all_of, any_of
 from preflight.lint.value_kinds import ListOf, one_of
 from preflight.rules.mindformers.names import a, data, expert, legacy, mcore, semi, sequence_parallel, tensor, training
 
-MINDFORMERS = ConstraintSet("mindformers", why="the moe config rejects it")
+MINDFORMERS = ConstraintSet("mindformers", why="the MoE config rejects these settings")
 _MOE = "mindformers/modules/transformer/moe.py"
 _CORE = "mindformers/parallel_core/training_graph/transformer/moe"
 experts = a["moe_config.expert_num"]
@@ -44,7 +44,7 @@ MINDFORMERS.add(
         "aux-loss-without-factors",
         all_of(legacy, types.is_set, factors.is_none),
         message="aux_loss_types is given without aux_loss_factors",
-        why="every type needs its factor; the moe config rejects one without the other",
+        why="every type needs its factor, so the MoE config rejects one without the other",
         at=(types,),
     ),
     refuse(
@@ -68,7 +68,7 @@ MINDFORMERS.add(
         "experts-tensor-without-sequence",
         all_of(legacy, semi, tensor > 1, ~sequence_parallel, experts > 1),
         message="a mixture of experts with model_parallel {parallel_config.model_parallel} needs use_seq_parallel",
-        why="rejected before the network is built, since 1.7",
+        why="since 1.7, the run is rejected before the network is built",
         at=(sequence_parallel, tensor),
         fixes=(put(sequence_parallel, True),),
     ),
@@ -113,7 +113,7 @@ MINDFORMERS.add(
         "expert-parallel-without-experts",
         all_of(mcore, expert > 1, a["mcore.num_moe_experts"].is_none),
         message="expert_parallel is {parallel_config.expert_parallel}, but the model has no experts",
-        why="the transformer config rejects it",
+        why="the transformer config rejects these settings",
         at=(expert,),
         fixes=(put(expert, 1),),
     ),
@@ -148,7 +148,7 @@ MINDFORMERS.add(
             "alltoall_deredundency needs expert_parallel of at least npu_nums_per_device "
             "{mcore.npu_nums_per_device}, not {parallel_config.expert_parallel}"
         ),
-        why="it saves traffic between nodes, and expert groups inside one node have no such traffic",
+        why="this dispatcher saves traffic between nodes, but expert groups inside one node have no such traffic",
         at=(a["mcore.moe_token_dispatcher_type"], expert),
         fixes=(put(a["mcore.moe_token_dispatcher_type"], "alltoall"),),
     ),

@@ -9,7 +9,7 @@ from preflight.rules.mindformers.names import a, mcore, training
 MINDFORMERS = ConstraintSet("mindformers")
 PYNATIVE = ConstraintSet("pynative")
 pynative = Handles(names())
-WHY = "the network's configuration rejects it"
+WHY = "the network's configuration rejects these settings"
 
 for fields, net, built, added in (
     (a, "mcore", all_of(mcore, training), MINDFORMERS),
@@ -31,7 +31,7 @@ for fields, net, built, added in (
         refuse(
             "hyper-streams",
             all_of(on, ~streams.is_a(WHOLE_FROM_1)),
-            message=f"num_residual_streams is {{{net}.num_residual_streams}}; it must be a whole number of at least 1",
+            message=f"num_residual_streams is {{{net}.num_residual_streams}}; it must be a positive integer",
             why=WHY,
             at=(streams,),
         ),
@@ -39,7 +39,7 @@ for fields, net, built, added in (
             "hyper-rounds",
             all_of(on, ~rounds.is_a(WHOLE_FROM_0)),
             message=(
-                f"mhc_sinkhorn_iterations is {{{net}.mhc_sinkhorn_iterations}}; it must be a whole number of at least 0"
+                f"mhc_sinkhorn_iterations is {{{net}.mhc_sinkhorn_iterations}}; it must be a non-negative integer"
             ),
             why=WHY,
             at=(rounds,),

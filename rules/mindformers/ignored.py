@@ -63,7 +63,7 @@ MINDFORMERS.add(
         "expert-parallel-ignored",
         all_of(legacy, training, semi, expert > 1, a["moe_config.expert_num"] <= 1),
         message="expert_parallel {parallel_config.expert_parallel} has no effect: the model has no experts",
-        why="legacy models ignore it silently",
+        why="legacy models ignore the setting silently",
         at=(expert,),
         **_WRONG,
         after=("class-missing",),
@@ -72,7 +72,10 @@ MINDFORMERS.add(
         "sequence-parallel-ignored",
         all_of(legacy, training, semi, sequence_parallel, tensor == 1),
         message="use_seq_parallel has no effect with model_parallel 1",
-        why="it splits activations that all tensor ranks would otherwise hold; mcore models reject the combination",
+        why=(
+            "the setting splits activations that all tensor-parallel ranks would otherwise hold, so with one rank "
+            "there is nothing to split. Mcore models reject the combination"
+        ),
         at=(sequence_parallel, tensor),
         **_NO_EFFECT,
     ),
@@ -96,7 +99,7 @@ MINDFORMERS.add(
         "algorithm-without-context",
         all_of(training, semi, context == 1, algorithm != "colossalai_cp"),
         message="context_parallel_algo {parallel_config.context_parallel_algo} has no effect with context_parallel 1",
-        why="without context parallelism there is no group to run it in",
+        why="without context parallelism, there is no group that could use the algorithm",
         at=(algorithm, context),
         **_NO_EFFECT,
     ),
@@ -124,7 +127,7 @@ MINDFORMERS.add(
         "resume-ignored",
         all_of(a["resume_training"].is_in(True), a["load_checkpoint"] == ""),
         message="resume_training is on, but load_checkpoint is empty: training starts from random weights",
-        why="since 1.7, the trainer switches it off with a warning instead of refusing to start",
+        why="since 1.7, the trainer switches off resuming with a warning instead of refusing to start",
         fixes=(put(a["resume_training"], False),),
         **_WRONG,
     ),
@@ -180,7 +183,7 @@ MINDFORMERS.add(
             training, a["profile"], a["init_start_profile"], a["profile_start_step"].given, a["profile_start_step"] != 1
         ),
         message="init_start_profile has no effect: profile_start_step is {profile_start_step}, not 1",
-        why="the callback switches it off with a warning, and profiling starts at that step",
+        why="the callback switches the option off with a warning, and profiling starts at the given step",
         at=(a["init_start_profile"], a["profile_start_step"]),
         fixes=(put(a["init_start_profile"], False, safety=Safety.SAFE),),
         versions=">=1.6",
@@ -197,8 +200,8 @@ MINDFORMERS.add(
         ),
         message="{shape.heads} heads are not divisible by {shape.query_groups} key/value heads",
         why=(
-            "each key/value head serves the same number of heads; nothing checks it until the graph is compiled, "
-            "which fails"
+            "each key/value head must serve the same number of heads. No earlier check catches this: compiling "
+            "the graph fails"
         ),
         at=(a["model.model_config.n_kv_heads"], a["model.model_config.num_heads"]),
         after=("mindformers/hidden-over-heads",),
@@ -210,7 +213,9 @@ MINDFORMERS.add(
             mcore, training, a["mcore.num_moe_experts"].is_set, a["mcore.moe_router_topk"] > a["mcore.num_moe_experts"]
         ),
         message="{mcore.moe_router_topk} experts per token are more than the {mcore.num_moe_experts} experts",
-        why="mcore models do not check it as legacy models do; the router cannot choose more experts than there are",
+        why=(
+            "the router cannot choose more experts than there are. Unlike legacy models, mcore models do not check this"
+        ),
         at=(a["mcore.moe_router_topk"], a["mcore.num_moe_experts"]),
         **_WRONG,
     ),

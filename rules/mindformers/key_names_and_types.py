@@ -37,12 +37,12 @@ def wrong_type(job: Job) -> Iterator[Finding]:
 
     ## What it does
     Checks every setting whose value graph-mode MindFormers, or the underlying MindSpore, checks before training:
-    degrees must be whole numbers of at least 1, switches must be True or False, `max_device_memory` must be a size like
+    degrees must be positive integers, switches must be True or False, `max_device_memory` must be a size like
     `58GB`, and types, formats and modes must be names that exist. Settings that a run does not read are not checked,
     such as `load_ckpt_format` if nothing is loaded, or `device_id` if the launcher chooses the device.
 
     ## Why is this bad?
-    The launch fails once all processes are up. `"2"`, `2.0` and `True` are all rejected if a whole number is expected.
+    The launch fails once all processes are up. `"2"`, `2.0` and `True` are all rejected if an integer is expected.
 
     ## Example
         parallel_config:

@@ -112,7 +112,7 @@ MINDFORMERS.add(
             ),
         ),
         message="jit_level O1 is not available in {run_mode} mode",
-        why="the context rejects it",
+        why="the context rejects these settings",
         at=(a["context.jit_config.jit_level"], a["context.jit_level"]),
     ),
     refuse(
@@ -151,7 +151,7 @@ MINDFORMERS.add(
             "optimizer_level {parallel.parallel_optimizer_config.optimizer_level} does not work with "
             "gradient_accumulation_shard, whatever its value"
         ),
-        why="MindSpore accepts one of the two, not both",
+        why="MindSpore accepts only one of the two",
         at=(
             a["parallel.parallel_optimizer_config.gradient_accumulation_shard"],
             a["parallel.parallel_optimizer_config.optimizer_level"],
@@ -174,7 +174,7 @@ MINDFORMERS.add(
         "auto-pipeline",
         all_of(a["use_parallel"], a["parallel.auto_pipeline"]),
         message="parallel.auto_pipeline was removed",
-        why="it is rejected at startup",
+        why="the option is rejected at startup",
         fixes=(drop(a["parallel.auto_pipeline"]),),
     ),
     refuse(
@@ -208,7 +208,7 @@ MINDFORMERS.add(
         a["run_mode"] == "predict_with_train_model",
         data == 1,
         message="predict_with_train_model needs data_parallel 1, not {parallel_config.data_parallel}",
-        why="in this mode, all ranks predict one batch",
+        why="in this mode, all ranks must predict the same batch",
         at=(data, a["run_mode"]),
         fixes=(put(data, 1),),
     ),
@@ -217,7 +217,7 @@ MINDFORMERS.add(
         all_of(a["run_mode"] == "predict_with_train_model", automatic),
         a["parallel.full_batch"],
         message="predict_with_train_model needs full_batch True",
-        why="in this mode, all ranks predict one batch",
+        why="in this mode, all ranks must predict the same batch",
         at=(a["parallel.full_batch"], a["run_mode"]),
     ),
 )

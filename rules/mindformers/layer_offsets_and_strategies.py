@@ -36,7 +36,7 @@ def bad_offset(job: Job) -> Iterator[Finding]:
     layers. In legacy models, the multi-token-prediction layer of DeepSeek-V3 counts as one more layer.
 
     ## Why is this bad?
-    Every rank fails when it builds the network, after the launch. A whole number other than 0 is worse. It passes the
+    Every rank fails when it builds the network, after the launch. An integer other than 0 is worse. It passes the
     check and is then applied to *every* stage, so some stages contain layers that do not exist.
 
     ## Example
@@ -205,7 +205,7 @@ def _strategy(job: Job, full: Value, strategy: Value, data: Value) -> Iterator[F
     elif (
         version in _SORT and (odd := next((n for row in raw for n in row if not isinstance(n, int)), None)) is not None
     ):
-        message = Message("dataset_strategy holds {odd!r}; every entry must be a whole number", odd=odd)
+        message = Message("dataset_strategy holds {odd!r}; every entry must be an integer", odd=odd)
         yield _finding(job, strategy, message, "{}:{}".format(*_SORT[version]))
     elif (columns := _columns(job)) is not None and len(raw) < len(columns):
         message = Message(_TOO_FEW, entries=len(raw), columns=len(columns))
@@ -224,7 +224,7 @@ def _strategy(job: Job, full: Value, strategy: Value, data: Value) -> Iterator[F
 
 
 def _columns(job: Job) -> list[object] | None:
-    """The columns that the data set passes to the network, if they are given."""
+    """The columns that the dataset passes to the network, if they are given."""
     columns = job.arguments.given("train_dataset.input_columns")
     return columns.raw if columns is not None and isinstance(columns.raw, list) else None
 

@@ -35,7 +35,7 @@ MINDFORMERS.add(
         all_of(training, EPSILON >= 0.01),
         message="rms_norm_eps is {model.model_config.rms_norm_eps}, but usual values are 1e-5 and 1e-6; a digit of the "
         "exponent may be missing",
-        why="epsilon is added to the mean square: a large value shrinks every activation",
+        why="epsilon is added to the mean square, so a large value shrinks every activation",
         severity=Severity.WARNING,
         at=(EPSILON,),
         upstream="https://arxiv.org/abs/1910.07467",

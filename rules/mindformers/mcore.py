@@ -4,7 +4,7 @@ from preflight.lint.constraint import ConstraintSet, divides, put, refuse
 from preflight.lint.expressions import all_of, any_of
 from preflight.rules.mindformers.names import CONFIG, a, context, mcore, sequence_parallel, tensor, training
 
-MINDFORMERS = ConstraintSet("mindformers", why="the transformer config rejects it")
+MINDFORMERS = ConstraintSet("mindformers", why="the transformer config rejects these settings")
 _ATTENTION = "mindformers/parallel_core/training_graph/transformer/attention.py"
 # fmt: off
 c = {
@@ -75,7 +75,10 @@ MINDFORMERS.add(
         "bias-with-experts",
         all_of(moe, c["add_bias_linear"]),
         message="add_bias_linear does not work with a mixture of experts",
-        why="the transformer config rejects it; its default is True, so False must be set explicitly",
+        why=(
+            "the transformer config rejects the combination. The default of add_bias_linear is True, so False must "
+            "be set explicitly"
+        ),
         at=(c["add_bias_linear"], c["num_moe_experts"]),
         fixes=(put(a["model.model_config.add_bias_linear"], False),),
     ),
@@ -96,7 +99,7 @@ MINDFORMERS.add(
             *(~c["moe_router_pre_softmax"], c["moe_router_load_balancing_type"] != "sinkhorn"),
         ),
         message="one expert per token with softmax needs moe_router_pre_softmax",
-        why="a softmax over one value has no gradient; the transformer config rejects it",
+        why="a softmax over one value has no gradient, so the transformer config rejects the combination",
         at=(c["moe_router_topk"], c["moe_router_pre_softmax"]),
         fixes=(put(a["model.model_config.moe_router_pre_softmax"], True),),
     ),
@@ -179,7 +182,7 @@ MINDFORMERS.add(
             "{shape.query_groups} key/value heads are not a divisor of {shape.heads} heads, or are not divisible by "
             "model_parallel {parallel_config.model_parallel}"
         ),
-        why="attention in serving splits heads over the ranks, or copies them whole",
+        why="when serving, attention must split heads over the ranks or copy whole heads",
         at=(c["num_query_groups"], tensor),
         layout=True,
     ),
@@ -205,7 +208,7 @@ MINDFORMERS.add(
         message=(
             "{shape.query_groups} key/value heads are not divisible by model_parallel {parallel_config.model_parallel}"
         ),
-        why="the attention cannot be built; heads are not replicated",
+        why="heads are not replicated, so the attention cannot be built",
         at=(tensor, c["num_query_groups"], context),
         layout=True,
     ),
@@ -213,7 +216,10 @@ MINDFORMERS.add(
         "experts-not-grouped",
         all_of(moe, ~c["moe_grouped_gemm"]),
         message="a mixture of experts needs moe_grouped_gemm",
-        why="the layer is not implemented without it; its default is False, so True must be set explicitly",
+        why=(
+            "the layer is not implemented without grouped matrix products. The default of moe_grouped_gemm is False, "
+            "so True must be set explicitly"
+        ),
         at=(c["moe_grouped_gemm"], c["num_moe_experts"]),
         fixes=(put(a["model.model_config.moe_grouped_gemm"], True),),
     ),

@@ -1,7 +1,7 @@
 """A size of an mcore network is not a number.
 
 ## What it does
-With `use_legacy: False`, checks that the sizes of the network that the config sets are whole numbers. They must not be
+With `use_legacy: False`, checks that the sizes of the network that the config sets are integers. They must not be
 strings, and not null if there is no default. The number of heads and their width must not be 0. In training, the sizes
 must be at least 1 and must not be fractions.
 
@@ -112,7 +112,7 @@ def check(job: Job) -> Iterator[Finding]:
         if size.text[run] and (isinstance(value.raw, (str, list)) or (value.raw is None and size.null)):
             yield _finding(job, value, size.text[run])
         elif training and _cannot(value.raw, size.least) and not (latent and size.name == "num_query_groups"):
-            words = "a whole number" if isinstance(value.raw, float) else Message("at least {least}", least=size.least)
+            words = "an integer" if isinstance(value.raw, float) else Message("at least {least}", least=size.least)
             message = Message("{name} is {value}; it must be {words}", name=_name(value), value=value.raw, words=words)
             zero = size.zero[run] if value.raw == 0 or size.name == "kv_channels" else ""
             where = zero or size.text[run] or size.zero[run]
@@ -138,7 +138,7 @@ def _finding(job: Job, value: Value, where: str) -> Finding:
     fix = Fix(f"write {int(text)}", value.becomes(int(text)), Safety.SAFE) if text.isdigit() else None
     null_or_list = "null" if value.raw is None else value.raw
     shown = Message("the string {value!r}", value=value.raw) if isinstance(value.raw, str) else null_or_list
-    message = Message("{name} is {shown}; it must be a whole number", name=_name(value), shown=shown)
+    message = Message("{name} is {shown}; it must be an integer", name=_name(value), shown=shown)
     return Finding(message, job.place(value), key=value.key, fix=fix, upstream=where)
 
 

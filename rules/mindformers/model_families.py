@@ -93,7 +93,7 @@ MINDFORMERS.add(
             "{model.model_config.type} has no num_layers, so it cannot run with pipeline_stage "
             "{parallel_config.pipeline_stage}"
         ),
-        why="the number of stages cannot be checked against it, so it is rejected",
+        why="the number of stages cannot be checked against the number of layers, so the run is rejected",
         at=(pipeline,),
         fixes=(put(pipeline, 1),),
         layout=True,
@@ -106,7 +106,7 @@ MINDFORMERS.add(
             a["parallel.pipeline_config.pipeline_scheduler"].written.is_none,
         ),
         message="pipeline_config has pipeline_interleave, which also needs pipeline_scheduler",
-        why="the context accepts both or neither",
+        why="the context accepts either both options or neither",
         at=(a["parallel.pipeline_config.pipeline_interleave"],),
         fixes=(put(a["parallel.pipeline_config.pipeline_scheduler"], "1f1b"),),
     ),
@@ -118,7 +118,7 @@ MINDFORMERS.add(
             a["parallel.pipeline_config.pipeline_interleave"].written.is_none,
         ),
         message="pipeline_config has pipeline_scheduler, which also needs pipeline_interleave",
-        why="the context accepts both or neither",
+        why="the context accepts either both options or neither",
         at=(a["parallel.pipeline_config.pipeline_scheduler"],),
         fixes=(
             put(
@@ -152,7 +152,7 @@ MINDFORMERS.add(
             a["load_ckpt_format"] == "ckpt",
         ),
         message="load_ckpt_format is ckpt, but an mcore network can load only safetensors for prediction",
-        why="rejected when the weights are loaded, after the network is built",
+        why="the run is rejected when the weights are loaded, after the network is built",
         at=(a["load_ckpt_format"], a["load_checkpoint"]),
         fixes=(put(a["load_ckpt_format"], "safetensors"),),
     ),

@@ -23,14 +23,14 @@ MINDFORMERS.add(
         "no-heads",
         all_of(legacy, a[f"{model}.num_heads"] == 0),
         message="the model has 0 attention heads",
-        why="the head size is the hidden size divided by the number of heads; the network cannot be built",
+        why="the head size is the hidden size divided by the number of heads, so the network cannot be built",
         at=(a[f"{model}.num_heads"],),
     ),
     refuse(
         "no-key-value-heads",
         all_of(llama, a[f"{model}.n_kv_heads"] == 0),
         message="the model has 0 key/value heads",
-        why="the number of heads is divided by it; the network cannot be built",
+        why="the number of heads is divided by the number of key/value heads, so the network cannot be built",
         at=(a[f"{model}.n_kv_heads"],),
     ),
     divides(

@@ -4,7 +4,7 @@ from preflight.lint.constraint import ConstraintSet, put, refuse
 from preflight.lint.expressions import all_of
 from preflight.rules.mindformers.names import a, automatic, data, legacy, mcore, training
 
-MINDFORMERS = ConstraintSet("mindformers", why="the optimizer rejects it")
+MINDFORMERS = ConstraintSet("mindformers", why="the optimizer rejects these settings")
 muon = all_of(training, a["optimizer.type"] == "Muon")
 shard = a["parallel.parallel_optimizer_config.optimizer_weight_shard_size"]
 sharded = all_of(muon, mcore, automatic, a["use_parallel"], a["parallel.enable_parallel_optimizer"])

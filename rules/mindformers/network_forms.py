@@ -10,7 +10,7 @@ from preflight.rules.mindformers.names import a, context, mcore, pipeline, tenso
 MINDFORMERS = ConstraintSet("mindformers")
 PYNATIVE = ConstraintSet("pynative")
 pynative = Handles(names())
-WHY = "the network's configuration rejects it"
+WHY = "the network's configuration rejects these settings"
 
 for fields, net, built, added in (
     (a, "mcore", all_of(mcore, training), MINDFORMERS),
@@ -28,7 +28,7 @@ for fields, net, built, added in (
                 interval.is_set,
                 ~interval.is_a(WHOLE_FROM_1),
             ),
-            message=f"nope_layer_interval is {{{net}.nope_layer_interval}}; it must be a whole number of at least 1",
+            message=f"nope_layer_interval is {{{net}.nope_layer_interval}}; it must be a positive integer",
             why=WHY,
             at=(interval,),
         ),
@@ -101,7 +101,7 @@ MINDFORMERS.add(
         _heads,
         when=all_of(mcore, training, context > 1, a["parallel_config.context_parallel_algo"] == "ulysses_cp"),
         message="{mcore.num_attention_heads} attention heads are not divisible by {ranks} ranks (tensor x Ulysses)",
-        why="every rank holds whole heads; the attention cannot be built",
+        why="every rank must hold whole heads, so the attention cannot be built",
         after=("mindformers/ulysses-heads",),
         at=(context, tensor, _heads),
         shows={"ranks": context * tensor},

@@ -19,13 +19,13 @@ from preflight.rules.mindformers.names import (
     training,
 )
 
-MINDFORMERS = ConstraintSet("mindformers", why="rejected when the network is wrapped")
+MINDFORMERS = ConstraintSet("mindformers", why="the run is rejected when the network is wrapped")
 _TF = "mindformers/modules/transformer/transformer.py"
 algorithm = a["parallel_config.context_parallel_algo"]
 splits = a["parallel_config.seq_split_num"]
 degree = a["ulysses_degree"]
 heads, groups = a["shape.heads"], a["shape.query_groups"]
-predicting = a["run_mode"] == "predict"  # an evaluation uses the batch size of its data set
+predicting = a["run_mode"] == "predict"  # an evaluation uses the batch size of its dataset
 
 MINDFORMERS.add(
     requires(
@@ -33,7 +33,7 @@ MINDFORMERS.add(
         all_of(semi, context > 1),
         flash,
         message="context_parallel {parallel_config.context_parallel} needs use_flash_attention",
-        why="context parallelism is built on flash attention only; rejected before the network is built",
+        why="context parallelism only supports flash attention, so the run is rejected before the network is built",
         at=(a["model.model_config.use_flash_attention"], context),
         fixes=(put(a["model.model_config.use_flash_attention"], True),),
     ),
@@ -44,7 +44,7 @@ MINDFORMERS.add(
             "ulysses_cp spreads {shape.query_groups} key/value heads over context "
             "{parallel_config.context_parallel} x tensor {parallel_config.model_parallel} = {ranks} ranks"
         ),
-        why="a head cannot be split; rejected before the network is built",
+        why="a head cannot be split, so the run is rejected before the network is built",
         at=(context, tensor),
         shows={"ranks": context * tensor},
         layout=True,
@@ -87,21 +87,24 @@ MINDFORMERS.add(
         "mcore-hybrid-context",
         all_of(mcore, algorithm == "hybrid_cp", training),
         message="context_parallel_algo hybrid_cp is not available for mcore models before 2.0",
-        why="the conversion to a transformer config rejects it",
+        why="the conversion to a transformer config rejects these settings",
         fixes=(put(algorithm, "ulysses_cp"),),
     ),
     refuse(
         "sequence-pipeline-schedule",
         all_of(scheduler == "seqvpp", any_of(splits == 1, splits.is_none)),
         message="pipeline_scheduler seqvpp needs seq_split_num above 1",
-        why="the schedule interleaves parts of a sequence; rejected before the network is built",
+        why=(
+            "the schedule interleaves parts of a sequence, so the sequence must be split; otherwise, the run is "
+            "rejected before the network is built"
+        ),
         fixes=(put(scheduler, "seqpipe"),),
     ),
     refuse(
         "sequence-pipeline-recompute",
         all_of(pipeline > 1, splits > 1, a["recompute_config.recompute"], training),
         message="seq_split_num {parallel_config.seq_split_num} does not work with full recomputation",
-        why="the sequence pipeline cannot recompute whole layers; rejected when the network is wrapped",
+        why="the sequence pipeline cannot recompute whole layers, so the run is rejected when the network is wrapped",
         at=(a["recompute_config.recompute"], splits),
         fixes=(put(a["recompute_config.recompute"], False),),
     ),
@@ -146,7 +149,7 @@ MINDFORMERS.add(
         "serving-pipeline",
         all_of(a["run_mode"] == "eval", pipeline > 1),
         message="pipeline_stage {parallel_config.pipeline_stage} does not work with run_mode eval",
-        why="rejected before the network is built",
+        why="the run is rejected before the network is built",
         at=(pipeline,),
         fixes=(put(pipeline, 1),),
         layout=True,
@@ -210,7 +213,10 @@ MINDFORMERS.add(
             "{parallel_config.pipeline_stage} = {ranks} ranks must equal the {world_size} devices; in this mode "
             "context_parallel does not count"
         ),
-        why="the process groups of a served model must cover all devices; rejected before anything is loaded",
+        why=(
+            "the process groups of a served model must cover all devices, so the run is rejected before anything is "
+            "loaded"
+        ),
         at=(tensor, data, pipeline),
         shows={"ranks": data * tensor * pipeline},
         layout=True,

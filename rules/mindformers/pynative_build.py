@@ -94,7 +94,7 @@ PYNATIVE.add(
             "csa_compress_ratios has {length} entries for {net.num_layers} layers and {net.mtp_num_layers} "
             "prediction layers"
         ),
-        why="each layer has its own compression ratio, prediction layers included",
+        why="each layer, including the prediction layers, must have its own compression ratio",
         at=(ratios, layers, mtp),
         shows={"length": ratios.length},
     ),
@@ -130,7 +130,7 @@ PYNATIVE.add(
         "warmup-missing",
         all_of(training, schedule.is_in(*WARMING), ratio.is_none, steps.is_none),
         message="{lr_scheduler.type} needs warmup_ratio or warmup_steps",
-        why="rejected when the schedule is built",
+        why="the run is rejected when the schedule is built",
         at=(ratio, schedule),
         always=True,
     ),
@@ -138,14 +138,14 @@ PYNATIVE.add(
         "warmup-ratio",
         all_of(training, ratio.given, any_of(ratio < 0, ratio > 1)),
         message="warmup_ratio is {lr_scheduler.warmup_ratio}; it must be from 0 to 1",
-        why="rejected when the schedule is built",
+        why="the run is rejected when the schedule is built",
         at=(ratio,),
     ),
     refuse(
         "warmup-steps",
         all_of(training, ratio.is_none, steps < 0),
         message="warmup_steps is {lr_scheduler.warmup_steps}; it must not be negative",
-        why="rejected when the schedule is built",
+        why="the run is rejected when the schedule is built",
         at=(steps,),
     ),
 )

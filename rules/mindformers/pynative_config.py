@@ -56,7 +56,7 @@ PYNATIVE.add(
         a["parallelism.tensor_parallel"] > 1,
         a["parallelism.sequence_parallel"],
         message="tensor_parallel {parallelism.tensor_parallel} needs sequence_parallel",
-        why="tensor parallel layers work on sequence shards; " + LOAD,
+        why="tensor-parallel layers can only work on sequence shards, so " + LOAD,
         at=(a["parallelism.sequence_parallel"], a["parallelism.tensor_parallel"]),
     ),
     refuse(

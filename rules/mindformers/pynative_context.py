@@ -5,7 +5,7 @@ from preflight.lint.constraint import ConstraintSet, divides, put, refuse
 from preflight.lint.expressions import Handles, all_of, any_of
 
 a = Handles(names())
-PYNATIVE = ConstraintSet("pynative", why="rejected when context parallelism is applied")
+PYNATIVE = ConstraintSet("pynative", why="the run is rejected when context parallelism is applied")
 GPT = "mindformers/pynative/base_models/gpt/parallelize.py"
 CONTEXT = "mindformers/pynative/distributed/context_parallel.py"
 many = a["distributed"]
@@ -20,7 +20,7 @@ PYNATIVE.add(
         message=(
             "context_parallel_method is {parallelism.context_parallel_method}; it must be colossal, ulysses or hybrid"
         ),
-        why="rejected when context parallelism is applied to the attention; graph mode uses other names",
+        why="the run is rejected when context parallelism is applied to the attention. Graph mode uses other names",
         at=(a["parallelism.context_parallel_method"],),
     ),
     refuse(
@@ -95,7 +95,7 @@ PYNATIVE.add(
             "ulysses needs ulysses_degree_in_cp equal to context_parallel {parallelism.context_parallel}, not "
             "{parallelism.ulysses_degree_in_cp}"
         ),
-        why="rejected in the first step",
+        why="the run is rejected in the first step",
         at=(
             a["parallelism.ulysses_degree_in_cp"],
             context,
@@ -107,7 +107,7 @@ PYNATIVE.add(
         a["net.num_attention_heads"] // tensor,
         when=all_of(many, context > 1, method.is_in("ulysses", "hybrid"), ~sparse, a["ulysses"] > 1),
         message="{heads} attention heads per rank are not divisible by {ulysses} Ulysses ranks",
-        why="every Ulysses rank holds whole heads",
+        why="every Ulysses rank must hold whole heads",
         at=(a["parallelism.ulysses_degree_in_cp"], context, tensor),
         shows={"heads": a["net.num_attention_heads"] // tensor},
         layout=True,

@@ -5,7 +5,10 @@ from preflight.lint.constraint import ConstraintSet, put, refuse
 from preflight.lint.expressions import Handles, all_of
 
 a = Handles(names())
-WHY = "without a backward pass, its steps do nothing or wait forever; rejected when prediction starts"
+WHY = (
+    "without a backward pass, the steps of this feature do nothing or wait forever, so the run is rejected when "
+    "prediction starts"
+)
 PYNATIVE = ConstraintSet("pynative", why=WHY)
 TRAINER = "mindformers/pynative/trainer/trainer.py"
 piped = all_of(a["run_mode"] == "predict", a["parallelism.pipeline_parallel"] > 1)

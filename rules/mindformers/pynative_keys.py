@@ -184,7 +184,7 @@ def _fix(fault: Fault) -> Fix | None:
 
 
 def _fits(meant: object, accepted: tuple[ValueKind, ...]) -> bool:
-    """Whether it is certainly the intended value. If the field accepts several kinds, only a whole number is
+    """Whether it is certainly the intended value. If the field accepts several kinds, only an integer is
     certain."""
     return any(kind.takes(meant) for kind in accepted) and (len(accepted) == 1 or type(meant) is int)
 
@@ -254,8 +254,8 @@ def pynative_ignored_key(job: Job) -> Iterator[Finding]:
     """Pynative mode does not read a top-level section or a key of the model.
 
     ## What it does
-    Finds top-level names that pynative mode does not read, which are misspelt sections or leftover sections of the
-    older graph mode, and misspelt keys of `model`. The top level of a pynative config and its `model` section accept
+    Finds top-level names that pynative mode does not read, which are misspelled sections or leftover sections of the
+    older graph mode, and misspelled keys of `model`. The top level of a pynative config and its `model` section accept
     every name.
 
     ## Why is this bad?

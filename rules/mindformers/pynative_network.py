@@ -5,7 +5,7 @@ from preflight.lint.constraint import ConstraintSet, put, refuse
 from preflight.lint.expressions import Handles, all_of, any_of
 
 a = Handles(names())
-WHY = "the network's configuration rejects it"
+WHY = "the network's configuration rejects these settings"
 PYNATIVE = ConstraintSet("pynative", why=WHY)
 NETWORK = "mindformers/parallel_core/transformer_config.py"
 REGISTER = "mindformers/tools/register/register.py:287"
@@ -71,7 +71,7 @@ PYNATIVE.add(
         "router-groups",
         all_of(experts.is_set, chosen > 0, groups > 0, experts % groups != 0),
         message="{net.num_moe_experts} experts are not divisible by {net.moe_router_num_groups} router groups",
-        why="group-limited routing needs groups of equal size; " + WHY,
+        why="group-limited routing needs groups of equal size, so " + WHY,
         at=(
             experts,
             groups,
@@ -119,7 +119,7 @@ PYNATIVE.add(
         "hash-without-experts",
         all_of(a["net.moe_n_hash_layers"] > 0, experts.is_none),
         message="moe_n_hash_layers is {net.moe_n_hash_layers}, but hash layers need experts, and the model has none",
-        why="hash routing needs experts to send tokens to; " + WHY,
+        why="hash routing needs experts to send tokens to, so " + WHY,
         at=(experts, a["net.moe_n_hash_layers"]),
     ),
     refuse(
@@ -135,6 +135,6 @@ PYNATIVE.add(
         "dense-deepseek",
         (a["model.model_type"] == "deepseek_v3") & any_of(experts.is_none, experts == 0),
         message="deepseek_v3 in pynative mode needs experts",
-        why="its network does not support a dense model",
+        why="the network of deepseek_v3 does not support a dense model",
     ),
 )

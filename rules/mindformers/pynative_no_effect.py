@@ -51,7 +51,7 @@ PYNATIVE.add(
             "the schedule is changed from 1f1b to interleaved_1f1b, because a stage has "
             "{parallelism.pipeline_parallel_interleave_num} chunks"
         ),
-        why="1f1b supports only one chunk per stage; the name is changed silently",
+        why="1f1b supports only one chunk per stage, so the name is changed silently",
         at=(a["parallelism.pipeline_parallel_schedule"],),
         fixes=(put(a["parallelism.pipeline_parallel_schedule"], "interleaved_1f1b", safety=Safety.SAFE),),
         severity=Severity.NOTE,
@@ -89,7 +89,7 @@ PYNATIVE.add(
             f"{name.replace('_', '-')}-without-tensor",
             (tensor == 1) & (a[f"parallelism.{name}"] == YES),
             message=Message("{name} has no effect with tensor_parallel 1", name=name),
-            why="it changes how tensor-parallel ranks communicate",
+            why="the setting only changes how tensor-parallel ranks communicate",
             at=(a[f"parallelism.{name}"],),
             severity=Severity.WARNING,
         )

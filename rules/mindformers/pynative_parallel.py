@@ -48,7 +48,7 @@ PYNATIVE.add(
         "shard-zero",
         a["parallelism.data_parallel_shard"].written == 0,
         message="data_parallel_shard is 0; it must be at least 1, or -1 for the whole data-parallel size",
-        why="the trainer divides by it",
+        why="the trainer divides by this size",
         fixes=(put(shard, -1),),
     ),
     refuse(
@@ -114,7 +114,10 @@ PYNATIVE.add(
             "moe_token_dispatcher_type is {parallelism.moe_token_dispatcher_type}; it must be alltoall or "
             "alltoall_deredundancy"
         ),
-        why="rejected when the experts are sharded; note that graph mode spells it deredundency",
+        why=(
+            "the run is rejected when the experts are sharded. Note that graph mode spells the second name "
+            "alltoall_deredundency"
+        ),
         at=(a["parallelism.moe_token_dispatcher_type"],),
     ),
     refuse(
@@ -133,7 +136,7 @@ PYNATIVE.add(
         message=(
             "{net.num_query_groups} query groups are not divisible by {parallelism.tensor_parallel} tensor-parallel ranks"
         ),
-        why="every rank holds whole groups of the fused projection; they are not copied",
+        why="every rank must hold whole groups of the fused projection, because groups are not copied",
         at=(tensor, a["net.num_query_groups"]),
         layout=True,
         after=("heads-not-divisible",),
@@ -147,7 +150,7 @@ PYNATIVE.add(
             "the query projection of {net.num_attention_heads} heads x {net.v_head_dim} is not divisible by "
             "{parallelism.tensor_parallel} ranks"
         ),
-        why="hybrid attention splits the projection, not its heads; rejected when the layers are sharded",
+        why="hybrid attention splits the projection, not its heads, so the run is rejected when the layers are sharded",
         at=(tensor, a["net.num_attention_heads"]),
         layout=True,
     ),
@@ -173,14 +176,14 @@ PYNATIVE.add(
             "reshard_after_forward_policy is {parallelism.reshard_after_forward_policy}; it must be always, never "
             "or default"
         ),
-        why="rejected when FSDP is applied",
+        why="the run is rejected when FSDP is applied",
         at=(a["parallelism.reshard_after_forward_policy"],),
     ),
     refuse(
         "swap-with-pipeline",
         many & (a["swap.enable"] == True) & (pipeline > 1),
         message="swap does not work with pipeline_parallel {parallelism.pipeline_parallel}",
-        why="rejected when recomputation is set up",
+        why="the run is rejected when recomputation is set up",
         fixes=(put(a["swap.enable"], False),),
     ),
 )

@@ -6,7 +6,7 @@ from preflight.lint.expressions import Handles, all_of, any_of
 from preflight.lint.value_kinds import ListOf, whole
 
 a = Handles(names())
-WHY = "rejected when context parallelism is applied to the attention"
+WHY = "the run is rejected when context parallelism is applied to the attention"
 PYNATIVE = ConstraintSet("pynative", why=WHY)
 context, method, degree = a["parallelism.context_parallel"], a["context_method"], a["parallelism.ulysses_degree_in_cp"]
 split = all_of(a["distributed"], context > 1)
@@ -31,7 +31,7 @@ PYNATIVE.add(
             "dsa_indexer_use_sparse_loss needs context_parallel_method colossal, not "
             "{parallelism.context_parallel_method}"
         ),
-        why="Ulysses and hybrid only support the dense warm-up stage; " + WHY,
+        why="Ulysses and hybrid only support the dense warm-up stage, so " + WHY,
         at=(a["parallelism.context_parallel_method"], loss),
     ),
     refuse(
@@ -57,14 +57,14 @@ PYNATIVE.add(
         "hybrid-entries",
         all_of(a["net.experimental_attention_variant"] == "dsv4_hybrid", ratios.is_set, ~ratios.is_a(RATIOS)),
         message="csa_compress_ratios is {net.csa_compress_ratios}; each entry must be 0, 4 or 128",
-        why="the network's configuration rejects it: the kernels compress by 4 or by 128",
+        why="the kernels can only compress by 4 or by 128, so the network's configuration rejects any other entry",
         at=(ratios,),
     ),
     refuse(
         "hybrid-context-mask",
         all_of(compressed, a["net.use_eod_attn_mask_compression"], ~a["net.use_ring_attention"]),
         message="context_parallel with the attention dsv4_hybrid does not work with use_eod_attn_mask_compression",
-        why="its attention only supports padded sequences; rejected in the first step",
+        why="this attention only supports padded sequences, so the run is rejected in the first step",
         at=(context, a["net.use_eod_attn_mask_compression"]),
     ),
     refuse(
@@ -77,7 +77,10 @@ PYNATIVE.add(
         message=(
             "a rank has {tokens} of {net.seq_length} tokens, which are not divisible by the compression of csa_compress_ratios"
         ),
-        why="every rank compresses its own part; rejected in the first step",
+        why=(
+            "every rank compresses its own part of the sequence, which must be divisible by the compression, so the "
+            "run is rejected in the first step"
+        ),
         at=(context, a["net.seq_length"]),
         shows={"tokens": a["net.seq_length"] // context},
         layout=True,

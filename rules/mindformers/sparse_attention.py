@@ -10,7 +10,7 @@ from preflight.rules.mindformers.names import a, mcore, pipeline, scheduler, tra
 MINDFORMERS = ConstraintSet("mindformers")
 PYNATIVE = ConstraintSet("pynative")
 pynative = Handles(names())
-WHY = "the network's configuration rejects it"
+WHY = "the network's configuration rejects these settings"
 _SIZES = {"kv_lora_rank": 512, "qk_pos_emb_head_dim": 64, "dsa_indexer_head_dim": 128, "dsa_indexer_n_heads": 64}
 _LAYOUT = ListOf(one_of("full", "shared", any_case=True))
 _FIELDS = (
@@ -88,7 +88,7 @@ for fields, net, built, added in (
         refuse(
             "sparse-share-count",
             all_of(latent, ~share.is_a(whole(1).or_null())),
-            message=f"dsa_index_topk_freq is {{{net}.dsa_index_topk_freq}}; it must be a whole number of at least 1",
+            message=f"dsa_index_topk_freq is {{{net}.dsa_index_topk_freq}}; it must be a positive integer",
             why=WHY,
             at=(share,),
         ),

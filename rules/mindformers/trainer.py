@@ -37,7 +37,7 @@ MINDFORMERS.add(
             ~a[f"{model}.input_sliced_sig"],
         ),
         message="BlendedMegatronDatasetDataLoader needs model_config.input_sliced_sig: True",
-        why="its samples are already cut to seq_length; the trainer rejects the combination",
+        why="the samples of this dataset are already cut to seq_length, so the trainer rejects any other value",
         at=(a[f"{model}.input_sliced_sig"], a["train_dataset.data_loader.type"]),
         fixes=(put(a[f"{model}.input_sliced_sig"], True),),
     ),
@@ -54,7 +54,7 @@ MINDFORMERS.add(
         "warmup-without-ratio",
         all_of(training, warm, ~a["lr_schedule.warmup_ratio"].written),
         message="warmup_epochs {lr_schedule.warmup_epochs} needs warmup_ratio as well",
-        why="the schedule is computed from both; rejected since 2.1",
+        why="the schedule is computed from both settings, so the run is rejected since 2.1",
         at=(warm,),
     ),
     refuse(
@@ -144,13 +144,13 @@ MINDFORMERS.add(
             "first_k_dense_replace {mcore.first_k_dense_replace} does not work with moe_layer_freq "
             "{mcore.moe_layer_freq}"
         ),
-        why="both set which layers have experts",
+        why="both settings choose the layers that have experts, but only one of them can",
     ),
     one_of(
         "model-architecture",
         a["mcore.model_architecture"],
         ("decoder_only", "yoco"),
         message="model_architecture is {mcore.model_architecture}; it must be decoder_only or yoco",
-        why="the transformer config rejects it",
+        why="the transformer config rejects these settings",
     ),
 )

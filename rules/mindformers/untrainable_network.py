@@ -18,14 +18,17 @@ MINDFORMERS.add(
         "network-only-for-inference",
         all_of(mcore, training, any_of(*(network.has(name) for name in SERVED))),
         message="architectures is {model.model_config.architectures}, a network that is only built for inference",
-        why="it has no network for training; the trainer crashes when it builds the model",
+        why="the architecture has no network for training, so the trainer crashes when it builds the model",
         at=(network,),
     ),
     refuse(
         "network-only-for-inference-first",
         all_of(mcore, training, any_of(*(network.has(name) for name in FIRST))),
         message="architectures is {model.model_config.architectures}, a network that is only built for inference",
-        why="1.6, the first release with mcore networks, cannot train these; the trainer crashes when it builds the model",
+        why=(
+            "1.6, the first release with mcore networks, cannot train this network, so the trainer crashes when it "
+            "builds the model"
+        ),
         at=(network,),
     ),
     refuse(
@@ -53,7 +56,10 @@ MINDFORMERS.add(
             "warmup_steps {lr_schedule.warmup_steps} is not below total_steps {lr_schedule.total_steps}, so the "
             "schedule ends within its warm-up"
         ),
-        why="the learning rate never decays along the schedule; one of the two may lack a digit or have one too many",
+        why=(
+            "the learning rate never decays along the schedule. One of the two values may lack a digit or have one "
+            "too many"
+        ),
         severity=Severity.WARNING,
         at=(warm, total),
     ),
@@ -64,7 +70,7 @@ MINDFORMERS.add(
             *(a["lr_schedule.warmup_ratio"].given, a["lr_schedule.warmup_ratio"] == 1),
         ),
         message="warmup_ratio {lr_schedule.warmup_ratio} makes the warm-up last the whole schedule",
-        why="the learning rate only grows and never decays along the schedule; the ratio may lack a digit",
+        why="the learning rate only grows and never decays along the schedule. The ratio may lack a digit",
         severity=Severity.WARNING,
         at=(a["lr_schedule.warmup_ratio"],),
     ),
@@ -77,7 +83,7 @@ MINDFORMERS.add(
         message=(
             "grouped_lr_schedule has no default, and the optimizer has no learning_rate; one of them must set the rate"
         ),
-        why="parameters outside all groups have no rate; the trainer refuses to start",
+        why="parameters outside all groups have no learning rate, so the trainer refuses to start",
         at=(a["grouped_lr_schedule.grouped"],),
     ),
     refuse(

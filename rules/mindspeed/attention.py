@@ -19,7 +19,7 @@ MINDSPEED.add(
         when=a.use_flash_attn,
         at=(a.sparse_mode,),
         message="--sparse-mode {sparse_mode} does not work with flash attention; only 0 and 2 do",
-        why="the kernel call only supports these two masks; the run fails at launch",
+        why="the kernel call only supports these two masks, so the run fails at launch",
         fixes=(drop(a.sparse_mode), put(a.sparse_mode, 2)),
     ),
     one_of(
@@ -29,7 +29,7 @@ MINDSPEED.add(
         when=a.alibi_fusion_attn_type.is_set,
         unless_framework=CORE_ONLY,
         message="--alibi-fusion-attn-type must be 0 or 2, not {alibi_fusion_attn_type}",
-        why="the kernel only supports these two forms of position bias; the run fails at launch",
+        why="the kernel only supports these two forms of position bias, so the run fails at launch",
         fixes=(put(a.alibi_fusion_attn_type, 2),),
     ),
     refuse(
@@ -37,7 +37,7 @@ MINDSPEED.add(
         a.use_fused_rotary_pos_emb & (a.position_embedding_type != "rope"),
         unless_framework=CORE_ONLY,
         message="--use-fused-rotary-pos-emb needs --position-embedding-type rope, not {position_embedding_type}",
-        why="without rotary positions, there is nothing to fuse; the run fails at launch",
+        why="without rotary positions, there is nothing to fuse, so the run fails at launch",
         fixes=(put(a.position_embedding_type, "rope"), drop(a.use_fused_rotary_pos_emb)),
     ),
     refuse(
@@ -46,7 +46,7 @@ MINDSPEED.add(
         at=(a.experimental_attention_variant,),
         unless_framework=CORE_ONLY,
         message="--experimental-attention-variant dsa needs --qk-layernorm",
-        why="the latent projections need the norm; the run fails at launch",
+        why="the latent projections need the norm, so the run fails at launch",
         fixes=(put(a.qk_layernorm),),
     ),
     refuse(
@@ -55,7 +55,7 @@ MINDSPEED.add(
         at=FUSED,
         unless_framework=CORE_ONLY,
         message="the fused sparse-attention kernels work only if all three of them and --use-dsa-absorb are on",
-        why="each kernel reads the output of the others; the run fails at launch",
+        why="each kernel reads the output of the others, so one kernel alone cannot work, and the run fails at launch",
         fixes=(drop(also=FUSED, title="remove the fused kernels"),),
     ),
     refuse(
@@ -64,7 +64,7 @@ MINDSPEED.add(
         at=(a.context_parallel_algo, a.context_parallel_size),
         unless_framework=CORE_ONLY,
         message="fused sparse attention needs kvallgather_cp_algo, not {context_parallel_algo}",
-        why="the indexer scores the keys of all ranks; the run fails at launch",
+        why="the indexer needs the keys of all ranks and only supports this algorithm, so the run fails at launch",
         fixes=(put(a.context_parallel_algo, "kvallgather_cp_algo"),),
     ),
     refuse(
@@ -73,7 +73,7 @@ MINDSPEED.add(
         at=(a.multi_head_latent_attention,),
         unless_framework=CORE_ONLY,
         message="--multi-head-latent-attention needs --qk-rope-head-dim",
-        why="the size of the rotated part of each head is not defined; the run fails at launch",
+        why="the size of the rotated part of each head is not defined, so the run fails at launch",
         fixes=(put(a.qk_rope_head_dim, 64),),
     ),
     refuse(
@@ -82,7 +82,7 @@ MINDSPEED.add(
         at=(a.multi_head_latent_attention,),
         unless_framework=CORE_ONLY,
         message="--multi-head-latent-attention needs --qk-nope-head-dim",
-        why="the size of the unrotated part of each head is not defined; the run fails at launch",
+        why="the size of the unrotated part of each head is not defined, so the run fails at launch",
         fixes=(put(a.qk_nope_head_dim, 128),),
     ),
     refuse(
@@ -90,7 +90,7 @@ MINDSPEED.add(
         a.pipeline_num_transformer_layers.is_set & a.noop_layers.is_set,
         at=(a.noop_layers, a.pipeline_num_transformer_layers),
         message="--pipeline-num-transformer-layers does not work with --noop-layers",
-        why="both change which stage holds which layers; the run fails at launch",
+        why="both options assign layers to stages, but only one of them can, so the run fails at launch",
         fixes=(drop(a.noop_layers), drop(a.pipeline_num_transformer_layers)),
     ),
 )

@@ -8,7 +8,8 @@ from preflight.lint.expressions import any_of
 from preflight.rules.mindspeed.shorthand import CORE, LLM, a, clash
 
 MINDSPEED = ConstraintSet(
-    "mindspeed", why="the documentation excludes it and older branches reject it; today nothing checks it"
+    "mindspeed",
+    why=("the documentation excludes the combination, and older branches reject it, but today nothing checks for it"),
 )
 BASIC = "megatron_basic/transformer_engine_basic.py"
 SUB = (a.coc_parallel_num, a.coc_mode, a.coc_fused_kernel)
@@ -19,7 +20,7 @@ MINDSPEED.add(
         "coc-transformer-engine",
         a.use_ascend_coc & (a.transformer_impl == "transformer_engine"),
         message="--use-ascend-coc does not work with --transformer-impl transformer_engine, which is the default",
-        why="coc only replaces the linear layers of the local implementation; the run fails at launch",
+        why="CoC can only replace the linear layers of the local implementation, so the run fails at launch",
         upstream={"mindspeed": f"{CORE}{BASIC}:89", "mindspeed-llm": f"{LLM}{BASIC}:56"},
         at=(a.transformer_impl, a.use_ascend_coc),
         fixes=(put(a.transformer_impl, "local"), LEAVE),
@@ -29,14 +30,17 @@ MINDSPEED.add(
         a.use_ascend_coc,
         a.use_ascend_mc2,
         fixes=(drop(a.use_ascend_mc2), LEAVE),
-        why="both hide the communication of the same linear layers; the run fails at launch",
+        why=(
+            "the two options hide the communication of the same linear layers and cannot be combined, so the run "
+            "fails at launch"
+        ),
     ),
     clash(
         "coc-unaligned-linear",
         a.use_ascend_coc,
         a.unaligned_linear,
         unless_framework="mindspeed-llm",
-        why="both replace the linear layers; the run fails at launch",
+        why="both options replace the linear layers, but only one of them can, so the run fails at launch",
     ),
     refuse(
         "coc-experts",
@@ -51,7 +55,7 @@ MINDSPEED.add(
         severity=Severity.WARNING,
         at=(a.coc_fused_kernel, a.tensor_model_parallel_size),
         message="the fused kernel of coc supports only a tensor-parallel size of 8, not {tensor_model_parallel_size}",
-        why="documented upstream; no validator checks it",
+        why="the requirement is documented upstream, but no validator checks it",
         fixes=(drop(a.coc_fused_kernel, title="use coc's script mode"),),
     ),
     one_of(
@@ -61,7 +65,7 @@ MINDSPEED.add(
         when=a.use_ascend_coc & ~a.coc_fused_kernel,
         at=(a.coc_parallel_num,),
         message="--coc-parallel-num must be 1, 2, 4 or 8, not {coc_parallel_num}",
-        why="the split count is only checked at the first matrix product: the run crashes after loading",
+        why="the split count is only checked at the first matrix product, so the run crashes after loading",
         fixes=(put(a.coc_parallel_num, 2), put(a.coc_parallel_num, 4)),
     ),
     one_of(
@@ -71,7 +75,7 @@ MINDSPEED.add(
         when=a.use_ascend_coc,
         at=(a.coc_mode,),
         message="--coc-mode must be 0, 1 or 2, not {coc_mode}",
-        why="the mode is only checked when the linear layers are set up: the run crashes after loading",
+        why="the mode is only checked when the linear layers are set up, so the run crashes after loading",
         fixes=(drop(a.coc_mode),),
     ),
     refuse(
@@ -109,7 +113,7 @@ MINDSPEED.add(
             put(a.use_ascend_coc),
         ),
         message="options of coc have no effect without --use-ascend-coc",
-        why="without it, communication is not hidden",
+        why="without --use-ascend-coc, communication is not hidden",
     ),
     refuse(
         "fused-kernel-needs-atb",
@@ -117,14 +121,14 @@ MINDSPEED.add(
         severity=Severity.NOTE,
         at=(a.coc_fused_kernel,),
         message="--coc-fused-kernel needs the NNAL package (ATB) on every node, which no validator checks",
-        why="without it, the run crashes at the first linear layer",
+        why="without the package, the run crashes at the first linear layer",
     ),
     clash(
         "mc2-unaligned-linear",
         a.use_ascend_mc2,
         a.unaligned_linear,
         unless_framework="mindspeed-llm",
-        why="both replace the linear layers; the run fails at launch",
+        why="both options replace the linear layers, but only one of them can, so the run fails at launch",
     ),
     refuse(
         "unaligned-linear-experts",
@@ -132,14 +136,14 @@ MINDSPEED.add(
         unless_framework="mindspeed-llm",
         fixes=(drop(a.unaligned_linear),),
         message="--unaligned-linear does not work with a mixture of experts",
-        why="experts are split evenly over ranks; the run fails at launch",
+        why="experts must be split evenly over the ranks, so the run fails at launch",
     ),
     refuse(
         "mc2-tensor-parallel",
         a.use_ascend_mc2 & (a.tensor_model_parallel_size == 1),
         fixes=(drop(a.use_ascend_mc2),),
         message="--use-ascend-mc2 needs tensor parallelism, but the tensor-parallel size is 1",
-        why="MindSpeed announces that it turns the feature off, but raises an error: the run fails at launch",
+        why="MindSpeed announces that it turns the feature off, but then raises an error, so the run fails at launch",
         after=("mindspeed/tp-2d-mc2",),
     ),
     refuse(
@@ -148,7 +152,7 @@ MINDSPEED.add(
         at=(a.use_ascend_mc2,),
         fixes=(put(a.sequence_parallel), drop(a.use_ascend_mc2)),
         message="--use-ascend-mc2 needs --sequence-parallel",
-        why="MindSpeed announces that it turns the feature off, but raises an error: the run fails at launch",
+        why="MindSpeed announces that it turns the feature off, but then raises an error, so the run fails at launch",
         after=("mindspeed/tp-2d-mc2",),
     ),
     refuse(
@@ -157,7 +161,7 @@ MINDSPEED.add(
         at=(a.fp8_recipe, a.use_ascend_mc2),
         fixes=(put(a.fp8_recipe, "mxfp8"), drop(a.use_ascend_mc2)),
         message="--use-ascend-mc2 in FP8 works with the mxfp8 recipe only, not {fp8_recipe}",
-        why="the fused kernel only reads the scales of this recipe; the run fails at launch",
+        why="the fused kernel can only read the scales of this recipe, so the run fails at launch",
         upstream={"mindspeed": f"{CORE}{BASIC}:91", "mindspeed-llm": f"{LLM}{BASIC}:58"},
     ),
     refuse(
@@ -177,7 +181,7 @@ MINDSPEED_LLM.add(
         a.use_ascend_coc & (a.lora_target_modules.length > 0),
         fixes=(LEAVE,),
         message="--use-ascend-coc does not work with LoRA (--lora-target-modules)",
-        why="LoRA adapters bypass the replaced linear layers; the run fails at launch",
+        why="LoRA adapters would bypass the replaced linear layers, so the run fails at launch",
     ),
     refuse(
         "mc2-grouped-gemm",
@@ -185,6 +189,6 @@ MINDSPEED_LLM.add(
         at=(a.use_ascend_mc2, a.moe_grouped_gemm),
         fixes=(drop(a.use_ascend_mc2), drop(a.moe_grouped_gemm)),
         message="--use-ascend-mc2 does not work with --moe-grouped-gemm in a mixture of experts",
-        why="there is no fused kernel for grouped matrix products; the run fails at launch",
+        why="there is no fused kernel for grouped matrix products, so the run fails at launch",
     ),
 )

@@ -19,7 +19,10 @@ MINDSPEED.add(
         POLICY.is_set & (a.context_parallel_size == 1),
         message="--context-parallel-kv-cache-policy needs context parallelism, but the context-parallel size is 1",
         fixes=(drop(POLICY, also=(INTERVAL,)),),
-        why="the cache holds keys and values received from other ranks; the run fails at launch",
+        why=(
+            "the cache holds keys and values received from other ranks; without context parallelism there are none, "
+            "so the run fails at launch"
+        ),
     ),
     refuse(
         "kv-cache-flash",
@@ -27,7 +30,7 @@ MINDSPEED.add(
         at=(POLICY,),
         message="--context-parallel-kv-cache-policy needs --use-flash-attn",
         fixes=(put(a.use_flash_attn),),
-        why="only flash attention uses the cache; the run fails at launch",
+        why="only flash attention can use the cache, so the run fails at launch",
     ),
     refuse(
         "kv-cache-interval-alone",
@@ -35,7 +38,7 @@ MINDSPEED.add(
         at=(INTERVAL,),
         message="--context-parallel-cache-interval needs --context-parallel-kv-cache-policy",
         fixes=(drop(INTERVAL), put(POLICY, "full")),
-        why="without a policy, nothing is cached; the run fails at launch",
+        why="without a policy, nothing is cached, so the run fails at launch",
     ),
     refuse(
         "kv-cache-interval-layers",
@@ -45,7 +48,7 @@ MINDSPEED.add(
             "--context-parallel-cache-interval {context_parallel_cache_interval} must be below the {num_layers} layers"
         ),
         fixes=(drop(INTERVAL),),
-        why="no layer would be left to cache; the run fails at launch",
+        why="no layer would be left to cache, so the run fails at launch",
     ),
     in_range(
         "kv-cache-interval-negative",
@@ -54,14 +57,14 @@ MINDSPEED.add(
         when=POLICY.is_set,
         fixes=(drop(INTERVAL),),
         message="--context-parallel-cache-interval {context_parallel_cache_interval} is negative",
-        why="it is a number of layers; the run fails at launch",
+        why="a number of layers cannot be negative, so the run fails at launch",
     ),
     refuse(
         "ulysses-gather-without-context",
         GATHER & (a.context_parallel_size == 1),
         message="--use-ulysses-allgather-kv needs context parallelism, but the context-parallel size is 1",
         fixes=(drop(GATHER),),
-        why="there are no other ranks to gather from; the run fails at launch",
+        why="there are no other ranks to gather from, so the run fails at launch",
     ),
     refuse(
         "ulysses-gather-algo",
@@ -69,7 +72,10 @@ MINDSPEED.add(
         at=(GATHER, a.context_parallel_algo),
         message="--use-ulysses-allgather-kv needs ulysses_cp_algo, not {context_parallel_algo}",
         fixes=(drop(GATHER), put(a.context_parallel_algo, "ulysses_cp_algo")),
-        why="it replaces the exchange of keys and values in Ulysses; the run fails at launch",
+        why=(
+            "the option replaces the exchange of keys and values in Ulysses and only works with this algorithm, so "
+            "the run fails at launch"
+        ),
     ),
     refuse(
         "ulysses-gather-groups",
@@ -77,7 +83,7 @@ MINDSPEED.add(
         at=(GATHER,),
         fixes=(drop(GATHER),),
         message="--use-ulysses-allgather-kv needs --group-query-attention",
-        why="gathering is only supported with grouped-query attention, where it is faster; the run fails at launch",
+        why="gathering is only supported with grouped-query attention, where it is faster, so the run fails at launch",
     ),
     refuse(
         "reset-mask-variable-lengths",
@@ -89,6 +95,9 @@ MINDSPEED.add(
         unless_framework="mindspeed-llm",
         fixes=(Repair((Change(a.variable_seq_lengths, True), Change(a.moe_token_dispatcher_type, "alltoall"))),),
         message="--reset-attention-mask with context parallelism needs --variable-seq-lengths",
-        why="packed documents are padded per rank, so their lengths differ; the run fails at launch",
+        why=(
+            "packed documents are padded per rank, so the ranks must support sequences of different lengths; without "
+            "that, the run fails at launch"
+        ),
     ),
 )

@@ -7,7 +7,7 @@ from preflight.lint.constraint import ConstraintSet, divides, drop, put, refuse
 from preflight.lint.expressions import Expression
 from preflight.rules.mindspeed.shorthand import a
 
-SPLIT = "each head group must have its own rank; the run fails at launch"
+SPLIT = "each head group must have its own rank, so the run fails at launch"
 MINDSPEED = ConstraintSet("mindspeed", why=SPLIT)
 ON = a.context_parallel_size > 1
 RING = ON & (a.context_parallel_algo == "megatron_cp_algo")
@@ -17,7 +17,7 @@ GATHER = ON & (a.context_parallel_algo == "kvallgather_cp_algo")
 ALIBI = a.position_embedding_type == "alibi"
 U = a.ulysses_degree_in_cp
 RINGS = a.context_parallel_size // U
-STEP = "the ring is divided into windows of equal size; the run fails at launch"
+STEP = "the ring must be divided into windows of equal size, so the run fails at launch"
 
 
 def _degree(where: Expression) -> Expression:
@@ -46,7 +46,7 @@ MINDSPEED.add(
         RING & ALIBI & ((a.alibi_fusion_attn_type != 2) | (a.attention_mask_type != "causal")),
         unless_framework="mindspeed-llm",
         message="ring attention with ALiBi needs --alibi-fusion-attn-type 2 and the causal mask",
-        why="the ring kernel only supports this form of position bias; the run fails at launch",
+        why="the ring kernel only supports this form of position bias, so the run fails at launch",
         fixes=(put(a.alibi_fusion_attn_type, 2),),
     ),
     refuse(
@@ -54,7 +54,7 @@ MINDSPEED.add(
         ON & ALIBI & (a.context_parallel_algo != "megatron_cp_algo"),
         unless_framework="mindspeed-llm",
         message="ALiBi with context parallelism works with megatron_cp_algo only, not {context_parallel_algo}",
-        why="the other algorithms do not pass on the position bias; the run fails at launch",
+        why="the other algorithms do not pass on the position bias, so the run fails at launch",
         fixes=(put(a.context_parallel_algo, "megatron_cp_algo"),),
     ),
     refuse(
@@ -113,7 +113,10 @@ MINDSPEED.add(
         GATHER & a.attention_mask_type.given & (a.attention_mask_type.written != "causal"),
         at=(a.attention_mask_type, a.context_parallel_algo),
         message="kvallgather_cp_algo works with the causal attention mask only, not {attention_mask_type}",
-        why="each rank only receives the keys of earlier tokens; the run fails at launch",
+        why=(
+            "each rank only receives the keys of earlier tokens, which only suits the causal mask, so the run fails "
+            "at launch"
+        ),
         fixes=(put(a.attention_mask_type, "causal"),),
     ),
     refuse(
@@ -135,7 +138,7 @@ MINDSPEED.add(
             "{tensor_model_parallel_size} ranks (Ulysses)"
         ),
         at=(a.context_parallel_size, a.tensor_model_parallel_size, a.num_attention_heads),
-        why="every rank holds whole heads with Ulysses (key-value heads are repeated); the run fails at launch",
+        why="with Ulysses, every rank must hold whole heads (key-value heads are repeated), so the run fails at launch",
         after=("heads-not-divisible",),
         layout=True,
         fixes=(put(a.context_parallel_algo, "megatron_cp_algo"),),
@@ -157,7 +160,7 @@ MINDSPEED.add(
             "torch_dist checkpoints, the default, are documented for megatron_cp_algo only, "
             "not for {context_parallel_algo}"
         ),
-        why="no validator checks it; whether saving or loading fails depends on the model",
+        why="no validator checks this; whether saving or loading fails depends on the model",
         at=(a.ckpt_format, a.context_parallel_algo),
         fixes=(put(a.ckpt_format, "torch"),),
         versions=">=26.1",
@@ -168,7 +171,7 @@ MINDSPEED.add(
         severity=Severity.NOTE,
         at=(a.transformer_impl, a.context_parallel_algo),
         message="kvallgather_cp_algo is documented for --transformer-impl transformer_engine only",
-        why="no validator checks it, and published examples use the local implementation",
+        why="no validator checks this, and published examples use the local implementation",
         versions=">=26",
     ),
 )

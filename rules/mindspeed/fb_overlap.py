@@ -14,7 +14,10 @@ ONE_STAGE = (LAYOUT.is_none & a.num_layers_per_virtual_pipeline_stage.is_none) |
     LAYOUT.is_set & ((a.layout_num_stages % PP != 0) | (a.layout_num_stages <= PP))
 )
 PER_STAGE = a.micro_batch_size * PP * a.data_parallel_size
-HOOKS = "the overlap has a hand-written order of forward and backward, which the other option replaces; the run fails at launch"
+HOOKS = (
+    "the overlap has a hand-written order of forward and backward passes, which the other option would replace, so "
+    "the run fails at launch"
+)
 
 MINDSPEED.add(
     clash("fb-overlap-alltoall-overlap", ON, a.moe_alltoall_overlap_comm, why=HOOKS),
@@ -23,7 +26,10 @@ MINDSPEED.add(
         ON,
         a.overlap_grad_reduce,
         fixes=(drop(a.overlap_grad_reduce, also=(a.overlap_param_gather,)), LEAVE),
-        why="gradients are not finished in the order that the buckets of the reduction expect; the run fails at launch",
+        why=(
+            "with this overlap, gradients are not finished in the order that the buckets of the reduction expect, so "
+            "the run fails at launch"
+        ),
     ),
     clash(
         "fb-overlap-zero-memory-layers",
@@ -39,7 +45,7 @@ MINDSPEED.add(
         "fb-overlap-legacy-models",
         ON,
         a.use_legacy_models,
-        why="legacy models do not have this layer; the run fails at launch",
+        why="legacy models do not have this layer, so the run fails at launch",
     ),
     clash("fb-overlap-tp-extend-ep", ON, a.moe_tp_extend_ep, why=HOOKS),
     clash(
@@ -54,7 +60,7 @@ MINDSPEED.add(
         ON,
         a.moe_grouped_gemm,
         at=(ON,),
-        why="only grouped experts can be split into forward and backward parts; the run fails at launch",
+        why="only grouped experts can be split into forward and backward parts, so the run fails at launch",
     ),
     refuse(
         "fb-overlap-dispatcher",
@@ -62,7 +68,7 @@ MINDSPEED.add(
         at=(a.moe_token_dispatcher_type, ON),
         message="--moe-fb-overlap needs --moe-token-dispatcher-type alltoall, not {moe_token_dispatcher_type}",
         fixes=(put(a.moe_token_dispatcher_type, "alltoall"), LEAVE),
-        why="only this exchange can be split in two; the run fails at launch",
+        why="only this exchange can be split in two, so the run fails at launch",
     ),
     refuse(
         "fb-overlap-expert-tensor",
@@ -73,7 +79,7 @@ MINDSPEED.add(
             "default is the tensor-parallel size)"
         ),
         fixes=(put(a.expert_tensor_parallel_size, 1), LEAVE),
-        why="each expert must be entirely on one rank; the run fails at launch",
+        why="each expert must be entirely on one rank, so the run fails at launch",
         layout=True,
     ),
     refuse(
@@ -83,14 +89,14 @@ MINDSPEED.add(
         layout=True,
         at=(ON, a.expert_model_parallel_size),
         message="--moe-fb-overlap needs expert parallelism, but the expert-parallel size is 1",
-        why="without expert parallelism, there is no exchange to hide; the run fails at launch",
+        why="without expert parallelism, there is no exchange to hide, so the run fails at launch",
     ),
     needs(
         "unpermute-swap-without-fb-overlap",
         a.moe_unperm2_mem_optim_swap,
         ON,
         at=(a.moe_unperm2_mem_optim_swap,),
-        why="the swap is part of the overlap; the run fails at launch",
+        why="the swap is part of the overlap and cannot run without it, so the run fails at launch",
         fixes=(drop(a.moe_unperm2_mem_optim_swap), put(ON)),
     ),
     refuse(
@@ -101,7 +107,10 @@ MINDSPEED.add(
             "--moe-fb-overlap with {pipeline_model_parallel_size} pipeline stages needs "
             "--num-layers-per-virtual-pipeline-stage or dualpipev"
         ),
-        why="the plain schedule never has two micro-batches in flight at once; the run fails at launch",
+        why=(
+            "the overlap needs two micro-batches in flight at once, which the plain schedule never has, so the run "
+            "fails at launch"
+        ),
         fixes=(LEAVE,),
         layout=True,
     ),
@@ -111,7 +120,7 @@ MINDSPEED.add(
         at=(a.noop_layers, LAYOUT),
         message="--noop-layers does not work with --pipeline-model-parallel-layout and --moe-fb-overlap",
         fixes=(drop(a.noop_layers),),
-        why="the layout already assigns all layers to stages; the run fails at launch",
+        why="the layout already assigns all layers to stages, so the run fails at launch",
     ),
     refuse(
         "fb-overlap-micro-batches",
@@ -124,6 +133,6 @@ MINDSPEED.add(
             "--moe-fb-overlap with virtual stages needs a global batch of at least {least}, twice the "
             "micro-batch x pipeline x data-parallel sizes, not {global_batch_size}"
         ),
-        why="two micro-batches must be in flight on each stage; the run fails at launch",
+        why="two micro-batches must be in flight on each stage, so the run fails at launch",
     ),
 )

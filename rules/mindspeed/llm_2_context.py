@@ -16,7 +16,7 @@ MINDSPEED_LLM.add(
         "ring-update-without-context",
         a.use_fused_ring_attention_update & ~ON,
         message="--use-fused-ring-attention-update needs context parallelism, but the context-parallel size is 1",
-        why="without context parallelism, there is no ring to update; the run fails at launch",
+        why="without context parallelism, there is no ring to update, so the run fails at launch",
         fixes=(drop(a.use_fused_ring_attention_update),),
     ),
     refuse(
@@ -24,7 +24,7 @@ MINDSPEED_LLM.add(
         ON & ~a.use_mcore_models,
         at=(a.context_parallel_size,),
         message="a context-parallel size of {context_parallel_size} needs --use-mcore-models",
-        why="legacy models have no context parallelism; the run fails at launch",
+        why="legacy models do not support context parallelism, so the run fails at launch",
         fixes=(put(a.use_mcore_models),),
     ),
     refuse(
@@ -38,7 +38,7 @@ MINDSPEED_LLM.add(
             "--cp-attention-mask-type general with context parallelism needs "
             "--micro-batch-size 1, not {micro_batch_size}"
         ),
-        why="the mask is only split correctly for one sample; the run fails at launch",
+        why="the mask can only be split correctly for one sample, so the run fails at launch",
         fixes=(put(a.micro_batch_size, 1),),
     ),
     refuse(
@@ -46,21 +46,24 @@ MINDSPEED_LLM.add(
         ON & a.sliding_window.is_set & (a.sliding_window != 0),
         at=(a.sliding_window, a.context_parallel_size),
         message="context parallelism does not work with --sliding-window",
-        why="before 2.2, no algorithm supports windows; the run fails at launch",
+        why="before 2.2, no algorithm supports windows, so the run fails at launch",
         fixes=(drop(a.sliding_window),),
     ),
     clash(
         "glm-rope-fused",
         a.use_glm_rope,
         a.use_fused_rotary_pos_emb,
-        why="the fused kernel always rotates the whole head; the run fails at launch",
+        why=(
+            "the fused kernel always rotates the whole head, but this option rotates only part of it, so the run "
+            "fails at launch"
+        ),
     ),
     refuse(
         "alibi-sliding-window",
         (a.position_embedding_type == "alibi") & a.sliding_window.is_set,
         at=(a.sliding_window, a.position_embedding_type),
         message="ALiBi does not work with --sliding-window",
-        why="the position bias replaces the window mask; the run fails at launch",
+        why="the position bias would replace the window mask, so the run fails at launch",
         fixes=(drop(a.sliding_window),),
     ),
     refuse(
@@ -68,14 +71,17 @@ MINDSPEED_LLM.add(
         (a.position_embedding_type == "alibi") & (a.tokenizer_padding_side == "left"),
         at=(a.tokenizer_padding_side, a.position_embedding_type),
         message="ALiBi does not work with --tokenizer-padding-side left",
-        why="the position bias counts from the left; the run fails at launch",
+        why=(
+            "the position bias counts positions from the left, so padding cannot be on that side, and the run "
+            "fails at launch"
+        ),
         fixes=(put(a.tokenizer_padding_side, "right"),),
     ),
     refuse(
         "fused-rope-position-kind",
         a.use_fused_rotary_pos_emb & (a.position_embedding_type != "rope"),
         message="--use-fused-rotary-pos-emb needs --position-embedding-type rope, not {position_embedding_type}",
-        why="without rotary positions, there is nothing to rotate; the run fails at launch",
+        why="without rotary positions, there is nothing to rotate, so the run fails at launch",
         fixes=(put(a.position_embedding_type, "rope"), drop(a.use_fused_rotary_pos_emb)),
     ),
     refuse(
@@ -83,7 +89,7 @@ MINDSPEED_LLM.add(
         YARN & POSITIONS.is_none,
         at=(a.rope_scaling_type,),
         message="yarn needs --rope-scaling-original-max-position-embeddings",
-        why="the scaling is computed from it; the run fails at launch",
+        why="the scaling is computed from this option, so the run fails at launch without it",
         fixes=(drop(a.rope_scaling_type),),
     ),
     refuse(
@@ -91,7 +97,7 @@ MINDSPEED_LLM.add(
         YARN & POSITIONS.is_set & a.multi_head_latent_attention & (a.rope_scaling_factor == 0),
         at=(a.rope_scaling_factor, a.rope_scaling_type),
         message="yarn needs --rope-scaling-factor",
-        why="positions are divided by this factor; the run fails at launch",
+        why="positions are divided by this factor, so it must not be 0; otherwise, the run fails at launch",
         fixes=(drop(a.rope_scaling_type),),
     ),
     refuse(
@@ -102,7 +108,7 @@ MINDSPEED_LLM.add(
             "--rope-scaling-factor {rope_scaling_factor} does not equal --max-position-embeddings "
             "{max_position_embeddings} / the original {rope_scaling_original_max_position_embeddings}"
         ),
-        why="2.1 requires the factor to match exactly; the run fails at launch",
+        why="2.1 requires that the factor matches exactly, so the run fails at launch",
         after=("mindspeed-llm/yarn-latent-factor",),
         fixes=(put(a.max_position_embeddings, a.rope_scaling_factor * POSITIONS),),
     ),
@@ -110,14 +116,17 @@ MINDSPEED_LLM.add(
         "share-memory-positions",
         a.enable_share_memory,
         a.reset_position_ids,
-        why="the shared data are the ends of the samples; the run fails at launch",
+        why=(
+            "the data to share are the ends of the samples, which only exist with that option, so the run fails at "
+            "launch"
+        ),
     ),
     refuse(
         "share-memory-alibi",
         a.enable_share_memory & a.reset_position_ids & (a.position_embedding_type == "alibi"),
         at=(a.enable_share_memory, a.position_embedding_type),
         message="--enable-share-memory does not work with ALiBi",
-        why="ALiBi does not support samples of different lengths; the run fails at launch",
+        why="ALiBi does not support samples of different lengths, so the run fails at launch",
         fixes=(drop(a.enable_share_memory),),
     ),
 )

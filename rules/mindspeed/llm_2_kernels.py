@@ -20,7 +20,7 @@ def _beside(id: str, what: Handle, where: Handle, value: str) -> Constraint:
         what & (where == value),
         at=(what, where),
         message=beside(what, where, value),
-        why="before 2.2, both choose what is recomputed; the run fails at launch",
+        why="before 2.2, both options choose what is recomputed and cannot be combined, so the run fails at launch",
         fixes=(drop(what),),
     )
 
@@ -39,7 +39,10 @@ MINDSPEED_LLM.add(
             "--enable-recompute-layers-per-pp-rank needs --num-layers-per-virtual-pipeline-stage and block "
             "recomputation, --swap-attention or --recompute-activation-function"
         ),
-        why="it counts the recomputed layers of each pipeline rank; the run fails at launch",
+        why=(
+            "the option counts the recomputed layers of each pipeline rank, so it needs virtual stages and "
+            "something to recompute; otherwise, the run fails at launch"
+        ),
         fixes=(drop(a.enable_recompute_layers_per_pp_rank),),
     ),
     _beside("recompute-activation-uniform", FUNCTION, a.recompute_method, "uniform"),
@@ -51,14 +54,14 @@ MINDSPEED_LLM.add(
         NORM & ~a.use_mcore_models,
         at=(NORM,),
         message="--recompute-norm needs --use-mcore-models",
-        why="legacy models cannot recompute norms; the run fails at launch",
+        why="legacy models cannot recompute norms, so the run fails at launch",
         fixes=(put(a.use_mcore_models), drop(NORM)),
     ),
     refuse(
         "advance-selective",
         ADVANCE & (a.recompute_granularity == "selective"),
         message="--recompute-in-advance does not work with selective recomputation",
-        why="it recomputes whole layers; the run fails at launch",
+        why="recomputation in advance only supports whole layers, so the run fails at launch",
         fixes=(drop(ADVANCE),),
     ),
     refuse(
@@ -69,7 +72,7 @@ MINDSPEED_LLM.add(
             "--recompute-in-advance needs --num-layers-per-virtual-pipeline-stage 1, "
             "not {num_layers_per_virtual_pipeline_stage}"
         ),
-        why="before 2.2, other sizes are rejected; the run fails at launch",
+        why="before 2.2, other sizes are rejected, so the run fails at launch",
         fixes=(drop(ADVANCE),),
     ),
     refuse(
@@ -82,14 +85,14 @@ MINDSPEED_LLM.add(
             "--pad-to-multiple-of {pad_to_multiple_of} is not a multiple of tensor {tensor_model_parallel_size} x "
             "context {context_parallel_size}"
         ),
-        why="samples could not be split evenly over the ranks; the run fails at launch",
+        why="samples cannot be split evenly over the ranks, so the run fails at launch",
         layout=True,
     ),
     refuse(
         "variable-lengths-context",
         a.variable_seq_lengths & (a.context_parallel_size > 1),
         message="--variable-seq-lengths does not work with a context-parallel size of {context_parallel_size}",
-        why="before 2.1, samples are not padded to a length that can be split; the run fails at launch",
+        why="before 2.1, samples are not padded to a length that can be split, so the run fails at launch",
         fixes=(drop(a.variable_seq_lengths), put(a.context_parallel_size, 1)),
         layout=True,
     ),
@@ -97,7 +100,7 @@ MINDSPEED_LLM.add(
         "output-slices-positive",
         SLICES < 1,
         message="--output-layer-slice-num must be positive, not {output_layer_slice_num}",
-        why="it is a number of slices; the run fails at launch",
+        why="the number of slices must be at least 1, so the run fails at launch",
         fixes=(drop(SLICES),),
     ),
     refuse(
@@ -107,7 +110,7 @@ MINDSPEED_LLM.add(
             "--output-layer-slice-num {output_layer_slice_num} needs a tensor-parallel size of 1, not "
             "{tensor_model_parallel_size}"
         ),
-        why="tensor parallelism already slices the output layer; the run fails at launch",
+        why="tensor parallelism already slices the output layer, so the run fails at launch",
         fixes=(drop(SLICES),),
     ),
     refuse(
@@ -115,7 +118,7 @@ MINDSPEED_LLM.add(
         (SLICES > 1) & (a.tensor_model_parallel_size == 1) & VOCABULARY,
         at=(SLICES, a.padded_vocab_size, a.vocab_size),
         message="the vocabulary is not a multiple of --output-layer-slice-num {output_layer_slice_num}",
-        why="all slices have the same size; the run fails at launch",
+        why="all slices must have the same size, so the run fails at launch",
         fixes=(drop(SLICES),),
     ),
     refuse(
@@ -123,7 +126,7 @@ MINDSPEED_LLM.add(
         a.use_fused_mlp & ~a.swiglu,
         at=(a.use_fused_mlp,),
         message="--use-fused-mlp needs --swiglu",
-        why="the kernel only computes this activation; the run fails at launch",
+        why="the kernel can only compute this activation, so the run fails at launch",
         fixes=(drop(a.use_fused_mlp),),
     ),
     refuse(
@@ -131,7 +134,10 @@ MINDSPEED_LLM.add(
         a.use_fused_mlp & a.swiglu & ~a.sequence_parallel & ~a.lora_fusion,
         at=(a.use_fused_mlp,),
         message="--use-fused-mlp needs --sequence-parallel or --lora-fusion",
-        why="the kernel gathers the sequence itself; the run fails at launch",
+        why=(
+            "the kernel gathers the sequence itself, so sequence parallelism must have split it first; "
+            "otherwise, the run fails at launch"
+        ),
         fixes=(drop(a.use_fused_mlp),),
     ),
     refuse(
@@ -139,7 +145,7 @@ MINDSPEED_LLM.add(
         _half(a.o2_gradient | a.o2_optimizer),
         at=(a.o2_gradient, a.o2_optimizer),
         message="--o2-gradient and --o2-optimizer need --bf16",
-        why="they only support bf16 as half precision; the run fails at launch",
+        why="both options only support bf16 as half precision, so the run fails at launch",
         fixes=(put(a.bf16),),
     ),
     refuse(
@@ -147,34 +153,34 @@ MINDSPEED_LLM.add(
         a.o2_gradient & a.bf16 & a.gradient_accumulation_fusion,
         at=(a.o2_gradient,),
         message="--o2-gradient needs --no-gradient-accumulation-fusion",
-        why="the fused kernel accumulates in fp32; the run fails at launch",
+        why="the fused kernel can only accumulate in fp32, so the run fails at launch",
         fixes=(put(a.gradient_accumulation_fusion, False),),
     ),
     refuse(
         "fused-rmsnorm-kind",
         a.use_fused_rmsnorm & (a.normalization != "RMSNorm"),
         message="--use-fused-rmsnorm needs --normalization RMSNorm, not {normalization}",
-        why="the kernel only computes this norm; the run fails at launch",
+        why="the kernel can only compute this norm, so the run fails at launch",
         fixes=(put(a.normalization, "RMSNorm"), drop(a.use_fused_rmsnorm)),
     ),
     needs(
         "fused-swiglu-kind",
         a.use_fused_swiglu,
         a.swiglu,
-        why="the kernel only computes this activation; the run fails at launch",
+        why="the kernel can only compute this activation, so the run fails at launch",
     ),
     refuse(
         "swap-lora-norm",
         ~a.use_fused_rmsnorm & a.swap_attention & (a.lora_target_modules.length > 0),
         at=(a.swap_attention, a.lora_target_modules),
         message="--swap-attention with LoRA needs --use-fused-rmsnorm",
-        why="before 2.2, only this norm is swapped with adapters; the run fails at launch",
+        why="before 2.2, only this norm can be swapped with adapters, so the run fails at launch",
         fixes=(put(a.use_fused_rmsnorm), drop(a.swap_attention)),
     ),
     needs(
         "local-copy-availability",
         a.enable_optimizer_state_local_copy,
         a.enable_high_availability,
-        why="only high availability reads the copies; the run fails at launch",
+        why="only high availability reads the copies, so the run fails at launch without it",
     ),
 )

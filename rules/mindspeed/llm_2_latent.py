@@ -20,7 +20,7 @@ def _size(number: int, size: Handle) -> Constraint:
         before & size.is_none,
         at=(MLA,),
         message=lacks(MLA, size),
-        why="the sizes of the projections are computed from it; the run fails at launch",
+        why="the sizes of the projections are computed from this option, so the run fails at launch without it",
         fixes=(drop(MLA),),
     )
 
@@ -32,7 +32,7 @@ MINDSPEED_LLM.add(
         MLA & (a.padded_base_length < 1),
         at=(a.padded_base_length,),
         message="--padded-base-length {padded_base_length} must be at least 1",
-        why="lengths are padded to multiples of it; the run fails at launch",
+        why="lengths are padded to multiples of this value, so it must be positive; otherwise, the run fails at launch",
         fixes=(drop(a.padded_base_length),),
     ),
     *(_size(number, size) for number, size in enumerate(SIZES)),
@@ -41,7 +41,7 @@ MINDSPEED_LLM.add(
         MLA & OVERLAP & ~a.mla_mm_split,
         at=(OVERLAP,),
         message="--mla-up-proj-tp-overlap needs --mla-mm-split",
-        why="only the split matrix product is overlapped; the run fails at launch",
+        why="only the split matrix product can be overlapped, so the run fails at launch",
         fixes=(put(a.mla_mm_split), drop(OVERLAP)),
     ),
     refuse(
@@ -49,7 +49,10 @@ MINDSPEED_LLM.add(
         MLA & OVERLAP & ~a.sequence_parallel,
         at=(OVERLAP,),
         message="--mla-up-proj-tp-overlap needs --sequence-parallel",
-        why="it hides the all-gather of the sequence; the run fails at launch",
+        why=(
+            "the overlap hides the all-gather of the sequence, which only exists with sequence parallelism, so "
+            "the run fails at launch"
+        ),
         fixes=(put(a.sequence_parallel), drop(OVERLAP)),
     ),
     refuse(
@@ -57,7 +60,7 @@ MINDSPEED_LLM.add(
         MLA & a.recompute_mla_up_proj & ~OVERLAP,
         at=(a.recompute_mla_up_proj,),
         message="--recompute-mla-up-proj needs --mla-up-proj-tp-overlap",
-        why="it recomputes the overlapped projection; the run fails at launch",
+        why="only the overlapped projection can be recomputed, so the run fails at launch",
         fixes=(put(OVERLAP), drop(a.recompute_mla_up_proj)),
     ),
     refuse(
@@ -65,7 +68,7 @@ MINDSPEED_LLM.add(
         MLA & a.recompute_mla_up_proj & OVERLAP & a.mla_zero_memory,
         at=(a.mla_zero_memory, a.recompute_mla_up_proj),
         message="--recompute-mla-up-proj does not work with --mla-zero-memory",
-        why="both drop the same activations; the run fails at launch",
+        why="both options drop the same activations, but only one of them can, so the run fails at launch",
         fixes=(drop(a.mla_zero_memory), drop(a.recompute_mla_up_proj)),
     ),
     refuse(
@@ -73,7 +76,7 @@ MINDSPEED_LLM.add(
         MLA & a.mla_swap_core_attn_out & (a.schedules_method.is_none | (a.schedules_method != "dualpipev")),
         at=(a.mla_swap_core_attn_out, a.schedules_method),
         message="--mla-swap-core-attn-out needs --schedules-method dualpipev",
-        why="the outputs are swapped back in in the order of this schedule; the run fails at launch",
+        why="the outputs can only be swapped back in the order of this schedule, so the run fails at launch",
         fixes=(drop(a.mla_swap_core_attn_out),),
     ),
     refuse(
@@ -81,14 +84,14 @@ MINDSPEED_LLM.add(
         MLA & a.mla_swap_core_attn_out & (a.schedules_method == "dualpipev") & ~a.moe_fb_overlap,
         at=(a.mla_swap_core_attn_out,),
         message="--mla-swap-core-attn-out needs --moe-fb-overlap",
-        why="the swap runs while the overlap computes; the run fails at launch",
+        why="the swap can only run while the overlap computes, so the run fails at launch",
         fixes=(put(a.moe_fb_overlap), drop(a.mla_swap_core_attn_out)),
     ),
     refuse(
         "latent-divided-context",
         a.mla_fa_divide_qk & (a.context_parallel_size > 1),
         message="--mla-fa-divide-qk does not work with a context-parallel size of {context_parallel_size}",
-        why="the divided kernel only supports whole sequences; the run fails at launch",
+        why="the divided kernel only supports whole sequences, so the run fails at launch",
         fixes=(drop(a.mla_fa_divide_qk),),
     ),
     refuse(
@@ -96,7 +99,7 @@ MINDSPEED_LLM.add(
         a.mla_fa_divide_qk & (a.context_parallel_size <= 1) & ~a.reset_position_ids,
         at=(a.mla_fa_divide_qk,),
         message="--mla-fa-divide-qk needs --reset-position-ids",
-        why="the divided kernel only supports packed samples; the run fails at launch",
+        why="the divided kernel only supports packed samples, so the run fails at launch",
         fixes=(put(a.reset_position_ids), drop(a.mla_fa_divide_qk)),
     ),
 )

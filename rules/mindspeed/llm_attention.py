@@ -5,13 +5,13 @@ from __future__ import annotations
 from preflight.lint.constraint import ConstraintSet, drop, in_range, put, refuse
 from preflight.rules.mindspeed.shorthand import a, needs
 
-PACKED = "only the fused kernels support packed documents; the run fails at launch"
+PACKED = "only the fused kernels support packed documents, so the run fails at launch"
 MINDSPEED_LLM = ConstraintSet("mindspeed-llm", why=PACKED)
 MLA, DSA, QUANT = a.multi_latent_attention, a.enable_dsa_indexer, a.indexer_qk_quant_scheme
 RESET = DSA & a.reset_attention_mask
 BAD_ALGO = (a.context_parallel_size > 1) & ~a.context_parallel_algo.is_in("ulysses_cp_algo", "kvallgather_cp_algo")
-LATENT = "it is part of latent attention; the run fails at launch"
-ALGO = "the indexer scores the keys of all ranks; the run fails at launch"
+LATENT = "the option is part of latent attention and cannot work without it, so the run fails at launch"
+ALGO = "the indexer needs the keys of all ranks and only supports this algorithm, so the run fails at launch"
 
 MINDSPEED_LLM.add(
     in_range(
@@ -20,7 +20,10 @@ MINDSPEED_LLM.add(
         low=1,
         when=MLA,
         message="--padded-base-length {padded_base_length} must be at least 1",
-        why="head sizes are padded to multiples of it; the run fails at launch",
+        why=(
+            "head sizes are padded to multiples of this value, so it must be positive; otherwise, the run fails at "
+            "launch"
+        ),
         fixes=(drop(a.padded_base_length),),
     ),
     refuse(
@@ -28,7 +31,7 @@ MINDSPEED_LLM.add(
         MLA & a.mla_up_proj_tp_overlap & ~a.mla_mm_split,
         at=(a.mla_up_proj_tp_overlap,),
         message="--mla-up-proj-tp-overlap needs --mla-mm-split",
-        why="the overlap runs between the split matrix products; the run fails at launch",
+        why="the overlap can only run between the split matrix products, so the run fails at launch",
         fixes=(put(a.mla_mm_split), drop(a.mla_up_proj_tp_overlap)),
     ),
     refuse(
@@ -36,7 +39,10 @@ MINDSPEED_LLM.add(
         MLA & a.mla_up_proj_tp_overlap & ~a.sequence_parallel,
         at=(a.mla_up_proj_tp_overlap,),
         message="--mla-up-proj-tp-overlap needs --sequence-parallel (and tensor parallelism)",
-        why="it hides the all-gather of the sequence; the run fails at launch",
+        why=(
+            "the overlap hides the all-gather of the sequence, which only exists with sequence parallelism, so "
+            "the run fails at launch"
+        ),
         fixes=(put(a.sequence_parallel), drop(a.mla_up_proj_tp_overlap)),
     ),
     refuse(
@@ -47,7 +53,7 @@ MINDSPEED_LLM.add(
             "--recompute-mla-up-proj at a tensor-parallel size of {tensor_model_parallel_size} needs "
             "--mla-up-proj-tp-overlap"
         ),
-        why="recomputing the product would gather the sequence again; the run fails at launch",
+        why="recomputing the product would gather the sequence again, so the run fails at launch",
         fixes=(put(a.mla_up_proj_tp_overlap), drop(a.recompute_mla_up_proj)),
     ),
     refuse(
@@ -55,7 +61,7 @@ MINDSPEED_LLM.add(
         MLA & a.recompute_mla_up_proj & ~a.mla_up_proj_tp_overlap,
         at=(a.recompute_mla_up_proj,),
         message="--recompute-mla-up-proj needs --mla-up-proj-tp-overlap",
-        why="this release requires it at tensor parallel 1 as well; the run fails at launch",
+        why="this release also requires the overlap at a tensor-parallel size of 1, so the run fails at launch",
         fixes=(put(a.mla_up_proj_tp_overlap), drop(a.recompute_mla_up_proj)),
     ),
     refuse(
@@ -63,7 +69,7 @@ MINDSPEED_LLM.add(
         MLA & a.recompute_mla_up_proj & a.mla_zero_memory,
         at=(a.recompute_mla_up_proj, a.mla_zero_memory),
         message="--recompute-mla-up-proj does not work with --mla-zero-memory",
-        why="both free the same activations; the run fails at launch",
+        why="both options free the same activations, but only one of them can, so the run fails at launch",
         fixes=(drop(a.recompute_mla_up_proj), drop(a.mla_zero_memory)),
     ),
     refuse(
@@ -71,7 +77,7 @@ MINDSPEED_LLM.add(
         MLA & a.mla_swap_core_attn_out & (a.schedules_method.is_none | (a.schedules_method != "dualpipev")),
         at=(a.mla_swap_core_attn_out,),
         message="--mla-swap-core-attn-out needs --schedules-method dualpipev",
-        why="this schedule controls the timing of the swap; the run fails at launch",
+        why="only this schedule controls the timing of the swap, so the run fails at launch",
         fixes=(drop(a.mla_swap_core_attn_out),),
     ),
     refuse(
@@ -79,7 +85,7 @@ MINDSPEED_LLM.add(
         MLA & a.mla_swap_core_attn_out & ~a.moe_fb_overlap,
         at=(a.mla_swap_core_attn_out,),
         message="--mla-swap-core-attn-out needs --moe-fb-overlap",
-        why="the swap runs inside the overlap; the run fails at launch",
+        why="the swap can only run inside the overlap, so the run fails at launch",
         fixes=(drop(a.mla_swap_core_attn_out),),
     ),
     needs("indexer-latent-attention", DSA, MLA, at=(DSA,), why=LATENT),
@@ -88,7 +94,7 @@ MINDSPEED_LLM.add(
         DSA,
         a.use_flash_attn,
         at=(DSA,),
-        why="it selects keys for the flash kernel; the run fails at launch",
+        why="the indexer only selects keys for the flash-attention kernel, so the run fails at launch",
     ),
     refuse(
         "indexer-context-algo",
@@ -127,7 +133,7 @@ MINDSPEED_LLM.add(
         QUANT.is_set & ~DSA,
         at=(QUANT,),
         message="--indexer-qk-quant-scheme needs --enable-dsa-indexer",
-        why="without the indexer, there is nothing to quantise; the run fails at launch",
+        why="without the indexer, there is nothing to quantize, so the run fails at launch",
         fixes=(drop(QUANT), put(DSA)),
     ),
     refuse(
@@ -135,14 +141,14 @@ MINDSPEED_LLM.add(
         QUANT.is_set & ~a.kv_compress,
         at=(QUANT,),
         message="--indexer-qk-quant-scheme needs --kv-compress",
-        why="only compressed keys are quantised; the run fails at launch",
+        why="only compressed keys can be quantized, so the run fails at launch",
         fixes=(put(a.kv_compress), drop(QUANT)),
     ),
     refuse(
         "indexer-quant-fused",
         QUANT.is_set & a.use_fused_lightning_indexer,
         message="--indexer-qk-quant-scheme does not work with --use-fused-lightning-indexer",
-        why="the fused kernel reads unquantised keys; the run fails at launch",
+        why="the fused kernel can only read unquantized keys, so the run fails at launch",
         fixes=(drop(QUANT), drop(a.use_fused_lightning_indexer)),
     ),
 )

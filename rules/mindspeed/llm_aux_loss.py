@@ -6,7 +6,7 @@ from preflight.lint.constraint import ConstraintSet, drop, put, refuse
 from preflight.rules.mindspeed.shorthand import a, clash, needs
 
 LOSS, MTP = a.use_global_aux_loss, a.mtp_num_layers.is_set & (a.mtp_num_layers != 0)
-HIDDEN = "the loss does not include what the overlap computes; the run fails at launch"
+HIDDEN = "the loss cannot include what the overlap computes, so the run fails at launch"
 
 MINDSPEED_LLM = ConstraintSet("mindspeed-llm")
 MINDSPEED_LLM.add(
@@ -14,7 +14,7 @@ MINDSPEED_LLM.add(
         "global-aux-loss-pipeline",
         LOSS & (a.pipeline_model_parallel_size > 1),
         message="--use-global-aux-loss needs a pipeline-parallel size of 1, not {pipeline_model_parallel_size}",
-        why="the loss is only gathered within one stage; the run fails at launch",
+        why="the loss can only be gathered within one stage, so the run fails at launch",
         fixes=(drop(LOSS),),
     ),
     clash("global-aux-loss-alltoall-overlap", LOSS, a.moe_alltoall_overlap_comm, why=HIDDEN),
@@ -26,13 +26,13 @@ MINDSPEED_LLM.add(
         a.use_mcore_models,
         message="--mtp-num-layers needs --use-mcore-models",
         at=(a.mtp_num_layers,),
-        why="legacy models do not support prediction layers; the run fails at launch",
+        why="legacy models do not support prediction layers, so the run fails at launch",
     ),
     refuse(
         "mtp-position-kind",
         MTP & (a.position_embedding_type != "rope") & (a.position_embedding_type != "none"),
         message="--mtp-num-layers needs --position-embedding-type rope or none, not {position_embedding_type}",
-        why="prediction layers do not support other position embeddings; the run fails at launch",
+        why="prediction layers do not support other position embeddings, so the run fails at launch",
         fixes=(put(a.position_embedding_type, "rope"), drop(a.mtp_num_layers)),
     ),
     clash(
@@ -41,6 +41,6 @@ MINDSPEED_LLM.add(
         a.use_dist_ckpt.given,
         at=(a.use_dist_ckpt, a.enable_high_availability),
         message="--enable-high-availability does not work with --use-dist-ckpt",
-        why="states are only saved and restored in the old format; the run fails at launch",
+        why="states can only be saved and restored in the old format, so the run fails at launch",
     ),
 )

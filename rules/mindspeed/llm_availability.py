@@ -6,10 +6,10 @@ from preflight import Severity
 from preflight.lint.constraint import ConstraintSet, drop, put, refuse
 from preflight.rules.mindspeed.shorthand import a, clash, needs
 
-REPAIR = "states are repaired from replicas, which do not exist with this option; the run fails at launch"
+REPAIR = "states are repaired from replicas, which do not exist with this option, so the run fails at launch"
 MINDSPEED_LLM = ConstraintSet("mindspeed-llm", why=REPAIR)
 ON, ELASTIC, SPLIT = a.enable_high_availability, a.enable_elastic_training, a.layerwise_disaggregated_training
-REGROUP = "ranks that leave are replaced by data-parallel ranks; the run fails at launch"
+REGROUP = "ranks that leave can only be replaced by data-parallel ranks, so the run fails at launch"
 LORA = a.lora_target_modules.length > 0
 
 MINDSPEED_LLM.add(
@@ -18,7 +18,7 @@ MINDSPEED_LLM.add(
         a.enable_hbmfault_repair,
         ON,
         at=(a.enable_hbmfault_repair,),
-        why="it is part of high availability; the run fails at launch",
+        why="the option is part of high availability and cannot work without it, so the run fails at launch",
     ),
     refuse(
         "availability-checkpoint-format",
@@ -31,7 +31,7 @@ MINDSPEED_LLM.add(
         "availability-gloo",
         ON,
         a.disable_gloo_group,
-        why="ranks agree on repairs over gloo; the run fails at launch",
+        why="ranks must agree on repairs over gloo, so the run fails at launch",
     ),
     clash("availability-swap-optimizer", ON, a.swap_optimizer, why=REPAIR),
     needs(
@@ -39,7 +39,7 @@ MINDSPEED_LLM.add(
         ELASTIC,
         ON,
         at=(ELASTIC,),
-        why="it is part of high availability; the run fails at launch",
+        why="the option is part of high availability and cannot work without it, so the run fails at launch",
     ),
     needs("elastic-distributed-optimizer", ELASTIC, a.use_distributed_optimizer, at=(ELASTIC,), why=REGROUP),
     clash("elastic-custom-fsdp", ELASTIC, a.use_custom_fsdp, why=REGROUP),
@@ -78,7 +78,7 @@ MINDSPEED_LLM.add(
         severity=Severity.WARNING,
         fixes=(drop(SPLIT),),
         message="--layerwise-disaggregated-training does not support mixture-of-experts models",
-        why="the documentation excludes them, but no validator checks it",
+        why="the documentation excludes these models, but no validator checks this",
         versions=">=26",
     ),
     refuse(
@@ -87,7 +87,7 @@ MINDSPEED_LLM.add(
         severity=Severity.WARNING,
         fixes=(drop(SPLIT),),
         message="--layerwise-disaggregated-training does not support LoRA",
-        why="the documentation excludes it, but no validator checks it",
+        why="the documentation excludes LoRA, but no validator checks this",
         versions=">=26",
     ),
     refuse(
@@ -97,7 +97,7 @@ MINDSPEED_LLM.add(
         at=(a.async_save,),
         fixes=(drop(a.async_save),),
         message="--async-save is documented for pre-training only, not for LoRA, SFT or DPO",
-        why="no validator checks it",
+        why="no validator checks this",
         versions=">=26.1",
     ),
 )

@@ -16,7 +16,7 @@ MINDSPEED_LLM.add(
         a.neat_pack & ~a.reset_position_ids,
         at=(a.neat_pack,),
         message="--neat-pack needs --reset-position-ids",
-        why="before 2.3, that option marks the ends of samples; the run fails at launch",
+        why="before 2.3, only that option marks the ends of samples, so the run fails at launch without it",
         fixes=(put(a.reset_position_ids), drop(a.neat_pack)),
     ),
     refuse(
@@ -25,7 +25,7 @@ MINDSPEED_LLM.add(
         message=(
             "--moe-router-enable-expert-bias needs --moe-router-score-function sigmoid, not {moe_router_score_function}"
         ),
-        why="before 26.0, biases are only added to sigmoid scores; the run fails at launch",
+        why="before 26.0, biases can only be added to sigmoid scores, so the run fails at launch",
         fixes=(put(a.moe_router_score_function, "sigmoid"), drop(a.moe_router_enable_expert_bias)),
     ),
     refuse(
@@ -34,7 +34,10 @@ MINDSPEED_LLM.add(
         versions="<26",
         upstream="megatron/training/arguments.py:963",
         message="--mtp-num-layers does not work with a context-parallel size of {context_parallel_size}",
-        why="before 26.0, MindSpeed-LLM does not disable the check of Megatron; the run fails at launch",
+        why=(
+            "before 26.0, MindSpeed-LLM does not disable Megatron's check of this combination, so the run fails at "
+            "launch"
+        ),
         fixes=(drop(a.mtp_num_layers),),
         layout=True,
     ),
@@ -46,21 +49,21 @@ MINDSPEED_LLM.add(
             "--mtp-num-layers with a context-parallel size of {context_parallel_size} does not work with "
             "--reset-attention-mask"
         ),
-        why="predictions would cross document boundaries; the run fails at launch",
+        why="predictions would cross document boundaries, so the run fails at launch",
         fixes=(drop(a.mtp_num_layers), drop(a.reset_attention_mask)),
     ),
     refuse(
         "indexer-packed",
         a.enable_dsa_indexer & (a.reset_attention_mask | a.reset_position_ids),
         message="--enable-dsa-indexer does not work with --reset-attention-mask or --reset-position-ids",
-        why="before 26.1, the indexer only supports whole samples; the run fails at launch",
+        why="before 26.1, the indexer only supports whole samples, so the run fails at launch",
         fixes=(drop(also=(a.reset_attention_mask, a.reset_position_ids), title="do not reset at document ends"),),
     ),
     refuse(
         "indexer-rope",
         a.enable_dsa_indexer & (a.rope_scaling_type != "yarn"),
         message="--enable-dsa-indexer needs --rope-scaling-type yarn, not {rope_scaling_type}",
-        why="before 26.1, the indexer only supports yarn rotation; the run fails at launch",
+        why="before 26.1, the indexer only supports yarn rotation, so the run fails at launch",
         fixes=(put(a.rope_scaling_type, "yarn"),),
     ),
     refuse(
@@ -74,8 +77,8 @@ MINDSPEED_LLM.add(
             "value of --topk-group, {groups}; use --moe-router-topk-scaling-factor"
         ),
         why=(
-            "before 26.0, the factor is filled from the wrong argument: gates are scaled by the number of groups, "
-            "or not at all, silently"
+            "before 26.0, the factor is filled from the wrong argument, so gates are silently scaled by the "
+            "number of groups or not at all"
         ),
         fixes=(Repair((Change(FACTOR, REMOVE), Change(a.moe_router_topk_scaling_factor, FACTOR))),),
     ),

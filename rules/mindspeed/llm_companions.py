@@ -43,7 +43,7 @@ MINDSPEED_LLM.add(
         upstream=f"{ROTARY}:56",
         at=(a.rope_scaling_type,),
         message="yarn needs --rope-scaling-original-max-position-embeddings",
-        why="the correction is computed from it; the run crashes when the model is built",
+        why="the correction is computed from this option, so without it the run crashes when the model is built",
         after=("mindspeed-llm/yarn-positions",),
     ),
     refuse(
@@ -65,7 +65,7 @@ MINDSPEED_LLM.add(
             "--lora-target-modules {lora_target_modules} names layers that mcore does not have, so no adapter is "
             "created"
         ),
-        why="mcore names its layers linear_qkv, linear_proj, linear_fc1 and linear_fc2; peft skips other names",
+        why="mcore names its layers linear_qkv, linear_proj, linear_fc1 and linear_fc2, and peft skips other names",
         versions=">=2.3",
         after=("mindspeed-llm/lora-matches-nothing",),
     ),
@@ -74,7 +74,7 @@ MINDSPEED_LLM.add(
         (a.entry == "posttrain_gpt.py") & a.stage.is_none,
         upstream="mindspeed_llm/tasks/posttrain/launcher.py:57",
         message="posttrain_gpt.py needs --stage, because without it there is no trainer",
-        why="the trainer is chosen by the stage; the run fails with an AttributeError when it starts training",
+        why="the stage chooses the trainer, so without it the run fails with an AttributeError when it starts training",
         fixes=(put(a.stage, "sft"),),
         versions=">=2.0",
     ),

@@ -15,7 +15,7 @@ MINDSPEED_LLM.add(
         "context-alibi",
         ON & ALIBI,
         message="context parallelism does not work with ALiBi",
-        why="MindSpeed-LLM does not split the position bias together with the sequence; the run fails at launch",
+        why="MindSpeed-LLM cannot split the position bias together with the sequence, so the run fails at launch",
         fixes=(drop(a.context_parallel_size),),
         layout=True,
     ),
@@ -23,7 +23,7 @@ MINDSPEED_LLM.add(
         "context-kv-cache",
         ON & a.use_kv_cache,
         message="context parallelism does not work with --use-kv-cache",
-        why="the cache is not split over the ranks; the run fails at launch",
+        why="the cache cannot be split over the ranks, so the run fails at launch",
         fixes=(drop(a.use_kv_cache),),
         at=(a.use_kv_cache, a.context_parallel_size),
     ),
@@ -34,7 +34,7 @@ MINDSPEED_LLM.add(
             "context parallelism does not work with a sliding window ({sliding_window}) shorter than the sequence "
             "({seq_length})"
         ),
-        why="the window would cross the borders between ranks; the run fails at launch",
+        why="the window would cross the borders between ranks, so the run fails at launch",
         at=(a.sliding_window, a.context_parallel_size, a.seq_length),
         layout=True,
     ),
@@ -48,7 +48,7 @@ MINDSPEED_LLM.add(
             "tensor-parallel size {tensor_model_parallel_size}"
         ),
         at=(a.context_parallel_size, a.tensor_model_parallel_size, a.num_attention_heads),
-        why="every rank holds whole heads; the run fails at launch",
+        why="every rank must hold whole heads, so the run fails at launch",
         layout=True,
     ),
 )

@@ -6,7 +6,7 @@ from preflight.lint.constraint import ConstraintSet, drop, in_range, put, refuse
 from preflight.rules.mindspeed.shorthand import a
 
 MINDSPEED_LLM = ConstraintSet(
-    "mindspeed-llm", why="the tokenizer is created right after the arguments are read; the run fails at launch"
+    "mindspeed-llm", why="the tokenizer is created right after the arguments are read, and the run fails there"
 )
 MINDSPEED_LLM.add(
     refuse(
@@ -16,7 +16,10 @@ MINDSPEED_LLM.add(
         & (a.context_parallel_algo != "kvallgather_cp_algo"),
         at=(a.context_parallel_algo, a.context_parallel_size),
         message="DeepSeek-V4 with context parallelism needs kvallgather_cp_algo, not {context_parallel_algo}",
-        why="its compressed attention needs the keys of all ranks; the run fails at launch",
+        why=(
+            "its compressed attention needs the keys of all ranks and only supports this algorithm, so the run "
+            "fails at launch"
+        ),
         fixes=(put(a.context_parallel_algo, "kvallgather_cp_algo"),),
     ),
     refuse(
@@ -28,8 +31,8 @@ MINDSPEED_LLM.add(
             "name that was removed"
         ),
         why=(
-            "TransformerConfig has no field scaled_init_method; MindSpeed accepts unknown fields, "
-            "MindSpeed-LLM does not; the run fails at launch"
+            "TransformerConfig has no field scaled_init_method. MindSpeed accepts unknown fields, but "
+            "MindSpeed-LLM does not, so the run fails at launch"
         ),
         fixes=(drop(a.init_method_xavier_uniform),),
     ),
@@ -39,14 +42,17 @@ MINDSPEED_LLM.add(
         at=(a.neat_pack,),
         message="--neat-pack needs --reset-attention-mask",
         fixes=(put(a.reset_attention_mask), drop(a.neat_pack)),
-        why="packed samples would attend to each other; --reset-position-ids is not a substitute; the run fails at launch",
+        why=(
+            "without --reset-attention-mask, packed samples would attend to each other, so the run fails at "
+            "launch. --reset-position-ids is not a substitute"
+        ),
     ),
     refuse(
         "hf-convert-format",
         a.enable_hf2mg_convert & (a.ckpt_format == "torch_dist"),
         at=(a.ckpt_format, a.enable_hf2mg_convert),
         message="--enable-hf2mg-convert needs --ckpt-format torch; torch_dist is the default",
-        why="converted weights are written in the old format; the run fails at launch",
+        why="converted weights can only be written in the old format, so the run fails at launch",
         fixes=(put(a.ckpt_format, "torch"),),
     ),
     refuse(
@@ -54,7 +60,7 @@ MINDSPEED_LLM.add(
         a.enable_hf2mg_convert & a.load.is_none,
         at=(a.enable_hf2mg_convert,),
         message="--enable-hf2mg-convert needs --load, the directory of the weights",
-        why="without it, there are no weights to convert; the run fails at launch",
+        why="without --load, there are no weights to convert, so the run fails at launch",
         fixes=(drop(a.enable_hf2mg_convert),),
     ),
     refuse(
@@ -62,21 +68,21 @@ MINDSPEED_LLM.add(
         a.enable_mg2hf_convert & a.save.is_none,
         at=(a.enable_mg2hf_convert,),
         message="--enable-mg2hf-convert needs --save, the directory to write to",
-        why="the converted weights need a directory; the run fails at launch",
+        why="the converted weights need a directory, so the run fails at launch",
         fixes=(drop(a.enable_mg2hf_convert),),
     ),
     refuse(
         "hf-convert-lora",
         a.enable_mg2hf_convert & (a.lora_target_modules.length > 0),
         message="--enable-mg2hf-convert does not work with LoRA (--lora-target-modules)",
-        why="adapters are not converted; the run fails at launch",
+        why="adapters cannot be converted, so the run fails at launch",
         fixes=(drop(a.enable_mg2hf_convert),),
     ),
     refuse(
         "prompt-type-template",
         a.prompt_type.is_set & a.hf_chat_template,
         message="--prompt-type does not work with --hf-chat-template",
-        why="both define the prompt format; the run fails at launch",
+        why="both options define the prompt format, but only one of them can, so the run fails at launch",
         fixes=(drop(a.hf_chat_template), drop(a.prompt_type)),
     ),
     in_range(
@@ -84,7 +90,7 @@ MINDSPEED_LLM.add(
         a.history_turns,
         low=0,
         message="--history-turns is {history_turns}; it must not be negative",
-        why="it is a number of turns; the run fails at launch",
+        why="a number of turns cannot be negative, so the run fails at launch",
         fixes=(drop(a.history_turns),),
     ),
     refuse(
@@ -120,7 +126,7 @@ MINDSPEED_LLM.add(
         a.profile_step_start,
         low=1,
         message="--profile-step-start {profile_step_start} must be at least 1",
-        why="the first step cannot be profiled; the run fails at launch, also without --profile",
+        why="the first step cannot be profiled. The run fails at launch, even without --profile",
         fixes=(put(a.profile_step_start, 1),),
     ),
 )

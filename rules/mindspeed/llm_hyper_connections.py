@@ -7,7 +7,7 @@ from preflight.rules.mindspeed.shorthand import a, needs
 
 MLA, MHC = a.multi_latent_attention, a.enable_mhc
 BAD_ALGO = (a.context_parallel_size > 1) & ~a.context_parallel_algo.is_in("ulysses_cp_algo", "kvallgather_cp_algo")
-LATENT = "it is part of latent attention; the run fails at launch"
+LATENT = "the option is part of latent attention and cannot work without it, so the run fails at launch"
 
 MINDSPEED_LLM = ConstraintSet("mindspeed-llm")
 MINDSPEED_LLM.add(
@@ -17,13 +17,13 @@ MINDSPEED_LLM.add(
         MHC,
         a.use_flash_attn,
         at=(MHC,),
-        why="no other attention supports it; the run fails at launch",
+        why="no other attention supports hyper-connections, so the run fails at launch",
     ),
     refuse(
         "mhc-context-algo",
         MHC & BAD_ALGO,
         at=(a.context_parallel_algo, MHC),
-        why="the streams are not split for other algorithms; the run fails at launch",
+        why="the streams can only be split for these algorithms, so the run fails at launch",
         message=(
             "--enable-mhc with context parallelism needs ulysses_cp_algo or kvallgather_cp_algo, "
             "not {context_parallel_algo}"
@@ -35,7 +35,7 @@ MINDSPEED_LLM.add(
         MHC & a.use_fused_mhc & (a.hc_mult != 4),
         at=(a.hc_mult, a.use_fused_mhc),
         message="--use-fused-mhc needs --hc-mult 4, not {hc_mult}",
-        why="the kernel is compiled for four streams; the run fails at launch",
+        why="the kernel is compiled for exactly four streams, so the run fails at launch",
         fixes=(drop(a.use_fused_mhc), put(a.hc_mult, 4)),
     ),
     refuse(
@@ -43,7 +43,7 @@ MINDSPEED_LLM.add(
         MHC & a.use_fused_mhc & (a.hc_sinkhorn_iters != 20),
         at=(a.hc_sinkhorn_iters, a.use_fused_mhc),
         message="--use-fused-mhc needs --hc-sinkhorn-iters 20, not {hc_sinkhorn_iters}",
-        why="the kernel is compiled for 20 iterations; the run fails at launch",
+        why="the kernel is compiled for exactly 20 iterations, so the run fails at launch",
         fixes=(drop(a.use_fused_mhc), put(a.hc_sinkhorn_iters, 20)),
     ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from preflight.lint.constraint import ConstraintSet, drop, put, refuse
 from preflight.rules.mindspeed.shorthand import CORE, DUALPIPEV, a
 
-UNEVEN = "the list already defines all stages; the run fails at launch"
+UNEVEN = "the list already defines all stages, so the run fails at launch"
 MINDSPEED_LLM = ConstraintSet("mindspeed-llm", why=UNEVEN)
 PP, VPP, DENSE = a.pipeline_model_parallel_size, a.num_layers_per_virtual_pipeline_stage, a.first_k_dense_replace
 STAGE = a.num_layers // PP
@@ -29,7 +29,10 @@ MINDSPEED_LLM.add(
         layout=True,
         message="--first-k-dense-replace {first_k_dense_replace} fills a whole pipeline stage of {stage} layers",
         shows={"stage": STAGE},
-        why="every stage needs experts; even uneven stages count as layers / pipeline; the run fails at launch",
+        why=(
+            "every stage needs a layer with experts, so the run fails at launch. The check takes layers / pipeline "
+            "stages as the size of a stage, even if the stages are uneven"
+        ),
     ),
     refuse(
         "layer-list-pipeline",
@@ -63,13 +66,18 @@ MINDSPEED_LLM.add(
         BY_LIST & a.noop_layers.is_set & (a.noop_layers != ""),
         fixes=(drop(a.num_layer_list), drop(a.noop_layers)),
         message="--num-layer-list does not work with --noop-layers: the launch crashes",
-        why="MindSpeed-LLM tries to drop the list with a notice, but the notice raises a TypeError; the run fails at launch",
+        why=(
+            "MindSpeed-LLM tries to drop the list with a notice, but the notice raises a TypeError, so the run fails "
+            "at launch"
+        ),
     ),
     refuse(
         "layer-list-pipeline-layers",
         BY_LIST & a.pipeline_num_transformer_layers.is_set,
         upstream=f"{CORE}pipeline_parallel/unaligned_pineline_feature.py:43",
-        why="both define how layers are split over stages; the run fails at launch",
+        why=(
+            "both options define how layers are split over stages, but only one of them can, so the run fails at launch"
+        ),
         fixes=(drop(a.pipeline_num_transformer_layers), drop(a.num_layer_list)),
         message="--num-layer-list does not work with --pipeline-num-transformer-layers",
     ),
@@ -86,8 +94,8 @@ MINDSPEED_LLM.add(
         layout=True,
         message="{pipeline_num_layers} layers are not divisible by 2 pipeline stages",
         why=(
-            "on pipeline 2, virtual stages are hidden from Megatron, whose check of plain pipelines then fails; "
-            "the run fails at launch"
+            "at a pipeline-parallel size of 2, virtual stages are hidden from Megatron, and its check of plain "
+            "pipelines then fails, so the run fails at launch"
         ),
     ),
     refuse(
@@ -104,7 +112,10 @@ MINDSPEED_LLM.add(
             "stages of different sizes cannot be cut into pieces of {num_layers_per_virtual_pipeline_stage} layers; "
             "use --num-virtual-stages-per-pipeline-rank instead"
         ),
-        why="Megatron rejects it; on pipeline 2, virtual stages are hidden from this check; the run fails at launch",
+        why=(
+            "Megatron rejects this combination, so the run fails at launch. At a pipeline-parallel size of 2, "
+            "virtual stages are hidden from this check"
+        ),
     ),
     refuse(
         "virtual-stage-divides",
@@ -117,7 +128,7 @@ MINDSPEED_LLM.add(
             "{stage} layers per pipeline stage are not a multiple of {num_layers_per_virtual_pipeline_stage} per "
             "virtual stage"
         ),
-        why="layers would be lost; the run fails at launch",
+        why="layers would be lost, so the run fails at launch",
     ),
     refuse(
         "virtual-stage-is-whole-stage",
@@ -129,13 +140,13 @@ MINDSPEED_LLM.add(
             "{num_layers_per_virtual_pipeline_stage} layers per virtual stage x 2 pipeline stages = all {num_layers} "
             "layers, so there is only one virtual stage"
         ),
-        why="with one virtual stage per rank, there is no interleaving; the run fails at launch",
+        why="with one virtual stage per rank, there is no interleaving, so the run fails at launch",
     ),
     refuse(
         "capacity-dispatcher",
         CAPACITY.is_set & (a.moe_token_dispatcher_type == "allgather"),
         message="--moe-expert-capacity-factor does not work with the allgather dispatcher, the default",
-        why="this dispatcher never drops tokens; the run fails at launch",
+        why="this dispatcher cannot drop tokens, so the run fails at launch",
         fixes=(put(a.moe_token_dispatcher_type, "alltoall"), drop(CAPACITY)),
     ),
     refuse(
@@ -146,7 +157,10 @@ MINDSPEED_LLM.add(
             "a negative --moe-expert-capacity-factor ({moe_expert_capacity_factor}) crashes; without the flag no "
             "token is dropped"
         ),
-        why="MindSpeed-LLM tries to unset it with a notice, but the notice raises a TypeError; the run fails at launch",
+        why=(
+            "MindSpeed-LLM tries to unset the factor with a notice, but the notice raises a TypeError, so the run "
+            "fails at launch"
+        ),
         fixes=(drop(CAPACITY),),
     ),
     refuse(
@@ -156,7 +170,7 @@ MINDSPEED_LLM.add(
             "--moe-expert-capacity-factor needs aux_loss or none as load balancing, "
             "not {moe_router_load_balancing_type}"
         ),
-        why="the other routers cannot drop tokens; the run fails at launch",
+        why="the other routers cannot drop tokens, so the run fails at launch",
         fixes=(drop(CAPACITY), put(a.moe_router_load_balancing_type, "aux_loss")),
     ),
     refuse(
@@ -168,21 +182,21 @@ MINDSPEED_LLM.add(
             "--shared-expert-gate-output-dimension {shared_expert_gate_output_dimension} must be 1 or the hidden "
             "size {hidden_size}"
         ),
-        why="the gate is one number per token or one per channel; the run fails at launch",
+        why="the gate must be one number per token or one per channel, so the run fails at launch",
     ),
     refuse(
         "greedy-groups",
         GREEDY & a.moe_router_group_topk.is_none,
         at=(a.moe_router_load_balancing_type,),
         message="group_limited_greedy needs --moe-router-group-topk",
-        why="the router needs the number of groups to choose; the run fails at launch",
+        why="the router needs the number of groups to choose, so the run fails at launch",
     ),
     refuse(
         "greedy-scaling",
         GREEDY & a.moe_router_group_topk.is_set & a.moe_router_topk_scaling_factor.is_none,
         at=(a.moe_router_load_balancing_type,),
         message="group_limited_greedy needs --moe-router-topk-scaling-factor",
-        why="gates are scaled by this factor; the run fails at launch",
+        why="gates are scaled by this factor, so the run fails at launch without it",
         fixes=(put(a.moe_router_topk_scaling_factor, 1.0),),
     ),
     refuse(
@@ -193,7 +207,10 @@ MINDSPEED_LLM.add(
         & (a.moe_router_group_topk >= a.expert_model_parallel_size),
         at=(a.moe_router_group_topk, a.expert_model_parallel_size),
         layout=True,
-        why="each expert-parallel rank is one group; the run fails at launch",
+        why=(
+            "each expert-parallel rank is one group of experts, and a token must choose from fewer groups than there "
+            "are, so the run fails at launch"
+        ),
         message=(
             "--moe-router-group-topk {moe_router_group_topk} must be below the expert-parallel size "
             "{expert_model_parallel_size}"
@@ -203,7 +220,7 @@ MINDSPEED_LLM.add(
         "group-topk-zero",
         a.moe_router_group_topk == 0,
         message="--moe-router-group-topk must not be 0",
-        why="without a group, no expert can be chosen; the run fails at launch",
+        why="without a group, no expert can be chosen, so the run fails at launch",
         fixes=(drop(a.moe_router_group_topk),),
     ),
 )

@@ -18,7 +18,7 @@ MINDSPEED_LLM.add(
             "LoRA in a mixture of experts needs --moe-token-dispatcher-type alltoall_seq, "
             "not {moe_token_dispatcher_type}"
         ),
-        why="only this dispatcher passes on the gradients of the adapters; the run fails at launch",
+        why="only this dispatcher passes on the gradients of the adapters, so the run fails at launch",
         fixes=(put(a.moe_token_dispatcher_type, "alltoall_seq"),),
     ),
     refuse(
@@ -27,7 +27,7 @@ MINDSPEED_LLM.add(
         at=(a.moe_tp_extend_ep, a.lora_target_modules),
         fixes=(drop(a.moe_tp_extend_ep),),
         message="LoRA does not work with --moe-tp-extend-ep",
-        why="adapters are split like their layers, and the flag changes that split; the run fails at launch",
+        why="adapters are split like their layers, but the flag changes that split, so the run fails at launch",
     ),
     refuse(
         "lora-rank-not-positive",
@@ -71,6 +71,6 @@ MINDSPEED_LLM.add(
         severity=Severity.WARNING,
         fixes=(drop(a.overlap_param_gather),),
         message="--lora-fusion does not work with --overlap-param-gather",
-        why="the documentation excludes the combination, but no validator checks it",
+        why="the documentation excludes the combination, but no validator checks for it",
     ),
 )

@@ -17,7 +17,7 @@ MINDSPEED_LLM.add(
             put(a.gradient_accumulation_fusion, False, title="set --no-gradient-accumulation-fusion"),
             drop(a.quant_grads),
         ),
-        why="fused matrix products accumulate into full-precision gradients; the run fails at launch",
+        why="fused matrix products can only accumulate into full-precision gradients, so the run fails at launch",
     ),
     refuse(
         "quantised-gradients-documented",

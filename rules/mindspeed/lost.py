@@ -22,7 +22,7 @@ MINDSPEED.add(
         upstream=f"{MEGATRON}:761",
         at=(a.sequence_parallel, TP),
         message="--sequence-parallel is turned off, because the tensor-parallel size is 1",
-        why="there is only one rank, so the sequence cannot be split; nothing is lost",
+        why="there is only one rank, so the sequence cannot be split, and nothing is lost",
         fixes=(drop(a.sequence_parallel, safety=Safety.SAFE),),
     ),
     refuse(
@@ -37,7 +37,7 @@ MINDSPEED.add(
             "{local} tokens per context rank are not divisible by the tensor-parallel size "
             "{tensor_model_parallel_size} with --sequence-parallel"
         ),
-        why="no validator checks it; the embedding cannot be scattered, and the first step fails",
+        why="no validator catches this: the embedding cannot be scattered, so the first step fails",
     ),
     refuse(
         "experts-tensor-first-step",
@@ -51,7 +51,7 @@ MINDSPEED.add(
         message=(
             "a mixture of experts with a tensor-parallel size of {tensor_model_parallel_size} needs --sequence-parallel"
         ),
-        why="no validator checks it, but the expert layer raises an error in the first training step",
+        why="no validator catches this: the expert layer raises an error in the first training step",
         after=("megatron/experts-and-tensor-without-sequence-parallel",),
         fixes=(put(a.sequence_parallel, safety=Safety.SAFE),),
     ),
@@ -62,7 +62,7 @@ MINDSPEED.add(
         at=(a.noop_layers,),
         unless_framework="mindspeed-llm",
         message="--noop-layers is ignored with --automated-pipeline",
-        why="the planner places the layers itself; the model has more layers than intended",
+        why="the planner places the layers itself, so the model has more layers than intended",
         fixes=(drop(a.noop_layers), drop(a.automated_pipeline)),
     ),
 )
@@ -121,8 +121,8 @@ MINDSPEED_LLM.add(
         at=(a.o2_gradient,),
         message="--o2-gradient has no effect, because gradients are kept in fp32",
         why=(
-            "the code that read it was deleted before 26.0 (a05e91c); gradients take 4 bytes per parameter, "
-            "not 2 as in the manual. Megatron's --grad-reduce-in-bf16 halves them"
+            "the code that read the option was deleted before 26.0 (a05e91c), so gradients take 4 bytes per "
+            "parameter, not 2 as in the manual. Megatron's --grad-reduce-in-bf16 halves them"
         ),
         fixes=(drop(a.o2_gradient, safety=Safety.SAFE), put(a.grad_reduce_in_bf16)),
     ),

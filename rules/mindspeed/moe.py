@@ -27,7 +27,10 @@ MINDSPEED.add(
             "{num_experts} experts are not divisible by tensor {tensor_model_parallel_size} x expert "
             "{expert_model_parallel_size} (--moe-tp-extend-ep)"
         ),
-        why="the flag distributes experts over tensor ranks, too; the run fails at launch",
+        why=(
+            "the flag also distributes experts over tensor-parallel ranks, and all ranks must hold the same "
+            "number of experts, so the run fails at launch"
+        ),
         fixes=(drop(EXTEND),),
     ),
     refuse(
@@ -36,7 +39,7 @@ MINDSPEED.add(
         at=(EXTEND,),
         fixes=(put(a.moe_permutation_async_comm), drop(EXTEND)),
         message="--moe-tp-extend-ep needs --moe-permutation-async-comm",
-        why="only the asynchronous dispatcher supports the extended groups; the run fails at launch",
+        why="only the asynchronous dispatcher supports the extended groups, so the run fails at launch",
     ),
     refuse(
         "tp-extend-ep-grouped-gemm",
@@ -44,7 +47,7 @@ MINDSPEED.add(
         at=(EXTEND,),
         fixes=(put(a.moe_grouped_gemm), drop(EXTEND)),
         message="--moe-tp-extend-ep needs --moe-grouped-gemm",
-        why="only grouped experts support the extended groups; the run fails at launch",
+        why="only grouped experts support the extended groups, so the run fails at launch",
     ),
     refuse(
         "tp-extend-ep-capacity",
@@ -52,7 +55,7 @@ MINDSPEED.add(
         at=(CAPACITY, EXTEND),
         fixes=(drop(EXTEND), drop(CAPACITY)),
         message="--moe-tp-extend-ep does not work with --moe-expert-capacity-factor",
-        why="its dispatcher never drops tokens; the run fails at launch",
+        why="the dispatcher of this option cannot drop tokens, so the run fails at launch",
     ),
     refuse(
         "shared-experts-twice",
@@ -60,7 +63,7 @@ MINDSPEED.add(
         at=(COUNT, SHARED),
         unless_framework=CORE_ONLY,
         fixes=(drop(COUNT), drop(SHARED)),
-        why="both set the size of the shared experts; the run fails at launch",
+        why="both options set the size of the shared experts, so they must agree; otherwise, the run fails at launch",
         message=(
             "--n-shared-experts {n_shared_experts} and --moe-shared-expert-intermediate-size "
             "{moe_shared_expert_intermediate_size} contradict each other"
@@ -74,7 +77,7 @@ MINDSPEED.add(
             "the fused permutation needs --moe-token-dispatcher-type alltoall or alltoall_seq; "
             "the dispatcher is allgather, the default"
         ),
-        why="the allgather dispatcher permutes tokens in a different way; the run fails at launch",
+        why="the allgather dispatcher permutes tokens in a different way, so the run fails at launch",
         fixes=(
             drop(also=PERMUTES, title="turn off the fused permutation"),
             put(a.moe_token_dispatcher_type, "alltoall"),
@@ -85,7 +88,7 @@ MINDSPEED.add(
         PERMUTE & (CAPACITY != 0) & CAPACITY.is_set & ~a.moe_pad_expert_input_to_capacity,
         at=(CAPACITY, *PERMUTES),
         message="the fused permutation with --moe-expert-capacity-factor needs --moe-pad-expert-input-to-capacity",
-        why="the kernel needs the same number of tokens for every expert; the run fails at launch",
+        why="the kernel needs the same number of tokens for every expert, so the run fails at launch",
         fixes=(put(a.moe_pad_expert_input_to_capacity), drop(also=PERMUTES, title="turn off the fused permutation")),
     ),
     refuse(
@@ -94,7 +97,7 @@ MINDSPEED.add(
         unless_framework=CORE_ONLY,
         layout=True,
         message="--fix-router needs expert parallelism, but the expert-parallel size is 1",
-        why="without expert parallelism, there is no load to balance over ranks; the run fails at launch",
+        why="without expert parallelism, there is no load to balance over ranks, so the run fails at launch",
         fixes=(drop(a.fix_router),),
     ),
     refuse(
@@ -103,7 +106,7 @@ MINDSPEED.add(
         at=(a.balanced_moe_hot_expert_num,),
         unless_framework=CORE_ONLY,
         message="--balanced-moe-hot-expert-num must be positive, not {balanced_moe_hot_expert_num}",
-        why="it is a number of experts; the run fails at launch",
+        why="the number of experts must be at least 1, so the run fails at launch",
         fixes=(drop(a.balanced_moe_hot_expert_num),),
     ),
     refuse(
@@ -117,7 +120,7 @@ MINDSPEED.add(
         message=(
             "--balanced-moe-hot-expert-num {balanced_moe_hot_expert_num} is more than the {local} experts of each rank"
         ),
-        why="hot experts are chosen from the experts of each rank; the run fails at launch",
+        why="hot experts can only be chosen from the experts of each rank, so the run fails at launch",
     ),
     refuse(
         "balanced-experts-groups",
@@ -125,7 +128,7 @@ MINDSPEED.add(
         at=(a.trans_hot_expert_group_num,),
         unless_framework=CORE_ONLY,
         message="--trans-hot-expert-group-num must be positive, not {trans_hot_expert_group_num}",
-        why="it is a number of groups; the run fails at launch",
+        why="the number of groups must be at least 1, so the run fails at launch",
         fixes=(drop(a.trans_hot_expert_group_num),),
     ),
     refuse(
@@ -146,7 +149,7 @@ MINDSPEED.add(
         a.moe_fb_overlap,
         at=(HOT,),
         unless_framework=CORE_ONLY,
-        why="experts are sent during the computation of the overlap; the run fails at launch",
+        why="experts can only be sent during the computation of the overlap, so the run fails at launch",
     ),
     needs(
         "balanced-experts-grouped-gemm",
@@ -154,7 +157,7 @@ MINDSPEED.add(
         a.moe_grouped_gemm,
         at=(HOT,),
         unless_framework=CORE_ONLY,
-        why="hot experts are part of the grouped matrix products; the run fails at launch",
+        why="hot experts are only supported in grouped matrix products, so the run fails at launch",
     ),
     refuse(
         "balanced-experts-dispatcher",
@@ -162,7 +165,7 @@ MINDSPEED.add(
         at=(a.moe_token_dispatcher_type, HOT),
         unless_framework=CORE_ONLY,
         message="--balanced-moe-experts needs --moe-token-dispatcher-type alltoall, not {moe_token_dispatcher_type}",
-        why="only this dispatcher supports hot experts; the run fails at launch",
+        why="only this dispatcher supports hot experts, so the run fails at launch",
         fixes=(put(a.moe_token_dispatcher_type, "alltoall"), drop(HOT)),
     ),
     clash(
@@ -170,7 +173,7 @@ MINDSPEED.add(
         HOT,
         CAPACITY,
         unless_framework=CORE_ONLY,
-        why="balancing assumes that no tokens are dropped; the run fails at launch",
+        why="balancing only works if no tokens are dropped, so the run fails at launch",
     ),
     refuse(
         "expert-placement-optimizer",
@@ -180,7 +183,7 @@ MINDSPEED.add(
         at=(a.enable_expert_placement,),
         fixes=(put(a.use_distributed_optimizer), drop(a.enable_expert_placement)),
         message="--enable-expert-placement needs --use-distributed-optimizer",
-        why="MindSpeed prints a message and continues; experts are moved together with their sharded states",
+        why="MindSpeed prints a message and continues. Experts can only be moved together with their sharded states",
     ),
     refuse(
         "expert-placement-size",
@@ -189,7 +192,7 @@ MINDSPEED.add(
         unless_framework=CORE_ONLY,
         fixes=(drop(a.enable_expert_placement),),
         message="--enable-expert-placement needs an expert-parallel size above 1",
-        why="the check is inverted and never triggers; without expert parallelism, experts cannot move to other ranks",
+        why="without expert parallelism, experts cannot move to other ranks. The check is inverted and never triggers",
     ),
     refuse(
         "expert-placement-alone",

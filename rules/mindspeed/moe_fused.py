@@ -8,7 +8,7 @@ from preflight.rules.mindspeed.shorthand import a, needs
 ALLTOALL, FUSED = a.moe_alltoall_overlap_comm, a.moe_alltoall_mc2
 DISPATCHER, GROUPED = a.moe_token_dispatcher_type, a.moe_grouped_gemm
 SEQ, PLAIN = DISPATCHER == "alltoall_seq", DISPATCHER == "alltoall"
-SPLIT = "the overlap only supports layers that are split in this way; the run fails at launch"
+SPLIT = "the overlap only supports layers that are split in this way, so the run fails at launch"
 PER_STAGE = a.num_layers // a.pipeline_model_parallel_size
 LEVEL, ZERO_LAYERS = a.moe_zero_memory, a.moe_zero_memory_num_layers
 
@@ -51,7 +51,7 @@ MINDSPEED.add(
         FUSED & PLAIN & a.moe_expert_capacity_factor.is_set,
         at=(a.moe_expert_capacity_factor, FUSED),
         message="--moe-alltoall-mc2 does not work with --moe-expert-capacity-factor",
-        why="the fused kernel never drops tokens; the run fails at launch",
+        why="the fused kernel cannot drop tokens, so the run fails at launch",
         fixes=(drop(FUSED), drop(a.moe_expert_capacity_factor)),
     ),
     needs(
@@ -59,7 +59,7 @@ MINDSPEED.add(
         a.gemm_gradient_accumulation_fusion,
         GROUPED,
         at=(a.gemm_gradient_accumulation_fusion,),
-        why="it only accumulates gradients of grouped matrix products; the run fails at launch",
+        why="the fusion can only accumulate gradients of grouped matrix products, so the run fails at launch",
         fixes=(put(GROUPED), drop(a.gemm_gradient_accumulation_fusion)),
     ),
     refuse(
@@ -71,7 +71,7 @@ MINDSPEED.add(
             "--moe-zero-memory-num-layers {moe_zero_memory_num_layers} must lie between 0 and the {most} layers of "
             "a pipeline stage"
         ),
-        why="a stage does not have more layers; the run fails at launch",
+        why="the number must lie between 0 and the number of layers of a stage, so the run fails at launch",
         fixes=(put(ZERO_LAYERS, PER_STAGE),),
     ),
     refuse(
@@ -80,7 +80,7 @@ MINDSPEED.add(
         at=(ZERO_LAYERS,),
         fixes=(drop(ZERO_LAYERS), put(LEVEL, "level0")),
         message="--moe-zero-memory-num-layers needs --moe-zero-memory level0 or level1",
-        why="without a level, nothing is applied to these layers; the run fails at launch",
+        why="without a level, nothing is applied to these layers, so the run fails at launch",
     ),
     refuse(
         "zero-memory-overlap",
@@ -88,6 +88,6 @@ MINDSPEED.add(
         at=(LEVEL,),
         fixes=(drop(LEVEL, also=(ZERO_LAYERS,)),),
         message="--moe-zero-memory needs --moe-alltoall-overlap-comm or --moe-fb-overlap",
-        why="memory is only saved inside the overlapped layers; the run fails at launch",
+        why="memory can only be saved inside overlapped layers, so the run fails at launch",
     ),
 )

@@ -5,12 +5,12 @@ from __future__ import annotations
 from preflight.lint.constraint import ConstraintSet, drop, put, refuse
 from preflight.rules.mindspeed.shorthand import a, clash, needs
 
-SPLIT = "the overlap only supports layers that are split in this way; the run fails at launch"
+SPLIT = "the overlap only supports layers that are split in this way, so the run fails at launch"
 MINDSPEED = ConstraintSet("mindspeed", why=SPLIT)
 ALLGATHER, ALLTOALL, FUSED = a.moe_allgather_overlap_comm, a.moe_alltoall_overlap_comm, a.moe_alltoall_mc2
 DISPATCHER, GROUPED, ASYNC = a.moe_token_dispatcher_type, a.moe_grouped_gemm, a.moe_permutation_async_comm
 SEQ, PLAIN = DISPATCHER == "alltoall_seq", DISPATCHER == "alltoall"
-SAME = "both replace the same layers; the run fails at launch"
+SAME = "both options replace the same layers, but only one of them can, so the run fails at launch"
 
 MINDSPEED.add(
     clash("allgather-overlap-mc2", ALLGATHER, a.use_ascend_mc2, why=SAME),
@@ -41,7 +41,7 @@ MINDSPEED.add(
         ALLTOALL & (a.expert_model_parallel_size == 1),
         layout=True,
         message="--moe-alltoall-overlap-comm needs expert parallelism, but the expert-parallel size is 1",
-        why="without expert parallelism, there is no exchange to hide; the run fails at launch",
+        why="without expert parallelism, there is no exchange to hide, so the run fails at launch",
         fixes=(drop(ALLTOALL),),
     ),
     refuse(

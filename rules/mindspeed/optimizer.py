@@ -17,7 +17,7 @@ LOW, LOW_LLM = (
 )
 MUON = a.optimizer == "muon"  # the older name dist_muon has been replaced by muon
 REUSE, SWAP, QUANT = a.reuse_fp32_param, a.swap_optimizer, a.quant_grads | a.quant_states.is_set
-STATES = "both manage the states of the optimizer; the run fails at launch"
+STATES = "both options manage the states of the optimizer, but only one of them can, so the run fails at launch"
 SHARDED = a.use_distributed_optimizer | a.use_layer_wise_distributed_optimizer
 
 MINDSPEED.add(
@@ -28,8 +28,8 @@ MINDSPEED.add(
         fixes=(drop(a.ema_decay),),
         message="--ema-decay {ema_decay} must lie between 0 and 1",
         why=(
-            "a moving average is a weighted mean; rejected even if the averaging optimizer is not selected; "
-            "the run fails at launch"
+            "a moving average is a weighted mean, so its weight must lie between 0 and 1. The run fails at "
+            "launch, even if the averaging optimizer is not selected"
         ),
     ),
     refuse(
@@ -38,7 +38,10 @@ MINDSPEED.add(
         at=(a.ema_decay,),
         fixes=(drop(a.ema_decay),),
         message="--ema-decay {ema_decay} must lie between 0 and 1",
-        why="a moving average is a weighted mean; the run fails at launch",
+        why=(
+            "a moving average is a weighted mean, so its weight must lie between 0 and 1; otherwise, the run fails "
+            "at launch"
+        ),
     ),
     clash(
         "quantised-gradients-fusion",
@@ -51,7 +54,7 @@ MINDSPEED.add(
             put(a.gradient_accumulation_fusion, False, title="set --no-gradient-accumulation-fusion"),
             drop(a.quant_grads),
         ),
-        why="fused matrix products accumulate into full-precision gradients; the run fails at launch",
+        why="fused matrix products can only accumulate into full-precision gradients, so the run fails at launch",
     ),
     refuse(
         "quantised-states-swap",
@@ -67,7 +70,7 @@ MINDSPEED.add(
         upstream={"mindspeed": f"{CORE}{MUON_FILE}:135", "mindspeed-llm": f"{LLM}{MUON_FILE}:134"},
         at=(a.fp16, a.optimizer),
         message="--optimizer muon does not work with --fp16",
-        why="its orthogonalisation overflows in half precision; the run fails at launch",
+        why="the orthogonalization of Muon overflows in half precision, so the run fails at launch",
         fixes=(drop(a.fp16), put(a.optimizer, "adam")),
     ),
     refuse(
@@ -75,7 +78,7 @@ MINDSPEED.add(
         MUON & (a.use_custom_fsdp | a.use_torch_fsdp2),
         upstream={"mindspeed": f"{CORE}{MUON_FILE}:137", "mindspeed-llm": f"{LLM}{MUON_FILE}:136"},
         message="--optimizer muon does not work with FSDP",
-        why="it needs whole matrices, but FSDP shards them; the run fails at launch",
+        why="Muon needs whole matrices, but FSDP shards them, so the run fails at launch",
         fixes=(put(a.optimizer, "adam"),),
     ),
     refuse(
@@ -86,7 +89,7 @@ MINDSPEED.add(
         upstream={"mindspeed": f"{CORE}{MUON_FILE}:129", "mindspeed-llm": f"{LLM}{MUON_FILE}:128"},
         fixes=(drop(a.overlap_param_gather_with_optimizer_step),),
         message="--overlap-param-gather-with-optimizer-step is turned off by --optimizer muon",
-        why="parameters are gathered after the step, not during it",
+        why="the parameters are gathered after the step, not during it",
     ),
     clash("swap-optimizer-reuse", SWAP, REUSE, why=STATES),
     refuse(
@@ -94,7 +97,7 @@ MINDSPEED.add(
         SWAP & ~SHARDED,
         at=(SWAP,),
         message="--swap-optimizer needs --use-distributed-optimizer",
-        why="it swaps the shards of the distributed optimizer; the run fails at launch",
+        why="only the shards of the distributed optimizer can be swapped, so the run fails at launch",
         fixes=(put(a.use_distributed_optimizer), drop(SWAP)),
     ),
     refuse(
@@ -102,7 +105,7 @@ MINDSPEED.add(
         SWAP & EMA,
         severity=Severity.WARNING,
         message="--swap-optimizer does not work with --optimizer-selection fused_ema_adamw",
-        why="the documentation excludes the combination, but no validator checks it",
+        why="the documentation excludes the combination, but no validator checks for it",
         fixes=(drop(SWAP),),
     ),
     needs(
@@ -110,7 +113,7 @@ MINDSPEED.add(
         REUSE,
         a.bf16,
         at=(REUSE,),
-        why="master weights are rebuilt from the bits of bf16 weights; the run fails at launch",
+        why="master weights can only be rebuilt from the bits of bf16 weights, so the run fails at launch",
         after=("megatron/grouped-gemm-without-bf16",),
     ),
     refuse(
@@ -118,7 +121,7 @@ MINDSPEED.add(
         REUSE & a.use_legacy_models & a.overlap_param_gather,
         at=(REUSE, a.overlap_param_gather),
         message="--reuse-fp32-param in legacy models does not work with --overlap-param-gather",
-        why="weights are gathered before the master weights are rebuilt; the run fails at launch",
+        why="with that overlap, weights are gathered before the master weights are rebuilt, so the run fails at launch",
         fixes=(drop(a.overlap_param_gather), drop(REUSE)),
     ),
     clash(
@@ -151,14 +154,14 @@ MINDSPEED.add(
         unless_framework="mindspeed-llm",
         fixes=(put(a.overlap_param_gather), drop(a.reset_bucket_group_order)),
         message="--reset-bucket-group-order needs --overlap-param-gather",
-        why="it changes the order of the overlapped gathers; the run fails at launch",
+        why="the option changes the order of the overlapped gathers, so the run fails at launch without them",
     ),
     refuse(
         "buffer-pad",
         (a.param_and_grad_buffer_pad < 0) & a.param_and_grad_buffer_pad.is_set,
         unless_framework="mindspeed-llm",
         message="--param-and-grad-buffer-pad must be positive, not {param_and_grad_buffer_pad}",
-        why="it is a number of bytes; the run fails at launch",
+        why="a number of bytes cannot be negative, so the run fails at launch",
         fixes=(drop(a.param_and_grad_buffer_pad),),
     ),
     refuse(
@@ -167,7 +170,7 @@ MINDSPEED.add(
         severity=Severity.WARNING,
         unless_framework="mindspeed-llm",
         message="--param-and-grad-buffer-pad 0 has no effect",
-        why="MindSpeed tries to reject it, but 0 passes the check",
+        why="MindSpeed tries to reject 0, but 0 passes the check",
         fixes=(drop(a.param_and_grad_buffer_pad),),
     ),
     refuse(
@@ -175,7 +178,7 @@ MINDSPEED.add(
         a.fsdp2_config_path.is_set & (a.fsdp2_config_path != "") & ~a.use_torch_fsdp2,
         at=(a.fsdp2_config_path,),
         message="--fsdp2-config-path needs --use-torch-fsdp2",
-        why="without FSDP2, there is nothing to configure; the run fails at launch",
+        why="without FSDP2, there is nothing to configure, so the run fails at launch",
         fixes=(put(a.use_torch_fsdp2), drop(a.fsdp2_config_path)),
     ),
 )

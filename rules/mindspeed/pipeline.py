@@ -6,7 +6,10 @@ from preflight import Severity
 from preflight.lint.constraint import ConstraintSet, drop, put, refuse
 from preflight.rules.mindspeed.shorthand import DUALPIPEV, a, clash, needs
 
-SCHEDULE = "the schedule runs forward and backward of two halves at once and does not support this feature; the run fails at launch"
+SCHEDULE = (
+    "the schedule runs the forward and backward passes of two halves at once and does not support this feature, so "
+    "the run fails at launch"
+)
 MINDSPEED = ConstraintSet("mindspeed", why=SCHEDULE)
 LEAVE = drop(a.schedules_method, also=(a.dualpipev_dw_detach,), title="remove the dualpipev schedule")
 PP = a.pipeline_model_parallel_size
@@ -33,7 +36,10 @@ MINDSPEED.add(
         DUALPIPEV,
         a.untie_embeddings_and_output_weights,
         at=(a.schedules_method,),
-        why="the embedding and the output layer share the first stage; tied weights would be updated twice; the run fails at launch",
+        why=(
+            "the embedding and the output layer share the first stage, so tied weights would be updated twice. The "
+            "run fails at launch"
+        ),
     ),
     clash(
         "dualpipev-swap-attention",
@@ -59,7 +65,7 @@ MINDSPEED.add(
     refuse(
         "dualpipev-pipeline-size",
         DUALPIPEV & (PP == 1),
-        why="without a pipeline, there is nothing to schedule; the run fails at launch",
+        why="without a pipeline, there is nothing to schedule, so the run fails at launch",
         fixes=(LEAVE,),
         layout=True,
         message="--schedules-method dualpipev needs a pipeline, but there is only 1 stage",
@@ -67,7 +73,7 @@ MINDSPEED.add(
     refuse(
         "dualpipev-layers",
         DUALPIPEV & (PP > 1) & (a.num_layers < PP * 2),
-        why="each rank holds two chunks with at least one layer each; the run fails at launch",
+        why="each rank must hold two chunks with at least one layer each, so the run fails at launch",
         at=(a.num_layers, PP),
         message=(
             "dualpipev needs at least 2 x {pipeline_model_parallel_size} layers, two per pipeline stage, but "
@@ -83,7 +89,7 @@ MINDSPEED.add(
             "{count} micro-batches are fewer than the {least} that dualpipev needs on {pipeline_model_parallel_size} "
             "pipeline ranks"
         ),
-        why="there are too few micro-batches to fill both directions; the run fails at launch",
+        why="there are too few micro-batches to fill both directions, so the run fails at launch",
         at=(a.global_batch_size, a.micro_batch_size, PP),
         layout=True,
         fixes=(put(a.global_batch_size, PP * 2 * a.micro_batch_size * a.data_parallel_size),),
@@ -106,7 +112,7 @@ MINDSPEED.add(
             "{num_layers} layers are not a multiple of 2 x {pipeline_model_parallel_size} pipeline stages, as the "
             "documentation of dualpipev requires"
         ),
-        why="the validator only checks that there are enough layers; the chunks become uneven, or layers are lost",
+        why="the validator only checks that there are enough layers, so the chunks become uneven, or layers are lost",
         at=(a.num_layers, PP),
     ),
     refuse(
@@ -122,7 +128,7 @@ MINDSPEED.add(
             "{num_layers_per_virtual_pipeline_stage} layers per virtual stage x {pipeline_model_parallel_size} "
             "pipeline stages = all {num_layers} layers, so there is only one virtual stage"
         ),
-        why="with one virtual stage per rank, there is no interleaving; the run fails at launch",
+        why="with one virtual stage per rank, there is no interleaving, so the run fails at launch",
     ),
     refuse(
         "defer-embedding-wgrad",
@@ -136,7 +142,7 @@ MINDSPEED.add(
         a.use_multiparameter_pipeline_model_parallel,
         a.moe_fb_overlap,
         unless_framework="mindspeed-llm",
-        why="the overlap exchanges one tensor between stages; the run fails at launch",
+        why="the overlap can only exchange one tensor between stages, so the run fails at launch",
     ),
     clash(
         "multi-parameter-dualpipev",
@@ -144,6 +150,6 @@ MINDSPEED.add(
         DUALPIPEV,
         unless_framework="mindspeed-llm",
         fixes=(LEAVE,),
-        why="the schedule exchanges one tensor between stages; the run fails at launch",
+        why="the schedule can only exchange one tensor between stages, so the run fails at launch",
     ),
 )

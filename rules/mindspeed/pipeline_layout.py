@@ -11,7 +11,7 @@ PP = a.pipeline_model_parallel_size
 VPP = a.num_layers_per_virtual_pipeline_stage
 CUSTOM = a.pipeline_model_parallel_layout.is_set
 
-BY_HAND = "the layout already assigns all layers to stages; the run fails at launch"
+BY_HAND = "the layout already assigns all layers to stages, so the run fails at launch"
 MINDSPEED = ConstraintSet("mindspeed", why=BY_HAND)
 SPLITS = (
     a.decoder_first_pipeline_num_layers,
@@ -67,14 +67,14 @@ MINDSPEED.add(
             "the {layout_num_stages} stages of --pipeline-model-parallel-layout are not a multiple of pipeline "
             "{pipeline_model_parallel_size}"
         ),
-        why="every rank holds the same number of stages; the run fails at launch",
+        why="every rank must hold the same number of stages, so the run fails at launch",
     ),
     refuse(
         "layout-send-recv",
         CUSTOM & (a.layout_num_stages % PP == 0) & (a.layout_num_stages > PP) & a.optimize_send_recv_comm,
         at=(a.optimize_send_recv_comm,),
         fixes=(drop(a.optimize_send_recv_comm),),
-        why="the optimised exchange only supports the plain schedule; the run fails at launch",
+        why="the optimized exchange only supports the plain schedule, so the run fails at launch",
         message="--optimize-send-recv-comm does not work with the virtual stages of --pipeline-model-parallel-layout",
     ),
     refuse(
@@ -84,7 +84,7 @@ MINDSPEED.add(
         at=(a.pipeline_model_parallel_layout, PP),
         layout=True,
         message="--pipeline-model-parallel-layout has {layout_num_stages} stages, but the pipeline-parallel size is 1",
-        why="with only one rank, there is nothing to interleave; the run fails at launch",
+        why="with only one rank, there is nothing to interleave, so the run fails at launch",
     ),
     refuse(
         "layout-overlap-p2p",
@@ -92,7 +92,7 @@ MINDSPEED.add(
         at=(a.overlap_p2p_comm,),
         layout=True,
         message="with 2 pipeline stages, virtual stages need overlapped communication",
-        why="two ranks would send and receive twice at the same time; the run fails at launch",
+        why="two ranks would send and receive twice at the same time, so the run fails at launch",
         fixes=(drop(a.overlap_p2p_comm),),
     ),
     refuse(

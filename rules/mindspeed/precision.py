@@ -25,7 +25,7 @@ MINDSPEED.add(
         a.fp8 & (a.transformer_impl == "local"),
         **_basic(87, 54),
         message="FP8 needs --transformer-impl transformer_engine, not local",
-        why="the local layers do not support FP8; the run fails at launch",
+        why="the local layers do not support FP8, so the run fails at launch",
         fixes=(put(a.transformer_impl, "transformer_engine"), drop(a.fp8)),
     ),
     refuse(
@@ -33,7 +33,7 @@ MINDSPEED.add(
         a.use_legacy_models & (a.transformer_impl == "transformer_engine"),
         **_basic(95, 62),
         message="--use-legacy-models does not work with --transformer-impl transformer_engine, which is the default",
-        why="only core models can use its layers; the run fails at launch",
+        why="only core models can use the layers of Transformer Engine, so the run fails at launch",
         fixes=(put(a.transformer_impl, "local"), drop(a.use_legacy_models)),
     ),
     refuse(
@@ -42,7 +42,7 @@ MINDSPEED.add(
         **_basic(98, 65),
         at=(a.fp8_recipe, a.fp8),
         message="--fp8-format hif8 needs --fp8-recipe tensorwise, not {fp8_recipe}",
-        why="the format has one scale per tensor; the run fails at launch",
+        why="the format only supports one scale per tensor, so the run fails at launch",
         fixes=(put(a.fp8_recipe, "tensorwise"),),
     ),
     refuse(
@@ -51,7 +51,7 @@ MINDSPEED.add(
         **_basic(106, 73),
         at=(a.fp8_reuse_quantized_weight,),
         message="--fp8-reuse-quantized-weight needs --fp8-format",
-        why="no weights are quantised; the run fails at launch",
+        why="without FP8, no weights are quantized, so the run fails at launch",
         fixes=(drop(a.fp8_reuse_quantized_weight),),
     ),
     refuse(
@@ -73,7 +73,7 @@ MINDSPEED.add(
         unless_framework=CORE_ONLY,
         at=(a.op_cal_tflops,),
         message="--op-cal-tflops does not work with multi-head latent attention",
-        why="the operators of latent attention are not counted; the run fails at launch",
+        why="the operators of latent attention cannot be counted, so the run fails at launch",
         fixes=(drop(a.op_cal_tflops),),
     ),
     refuse(
@@ -81,7 +81,7 @@ MINDSPEED.add(
         a.auto_settings & (a.load.is_set | a.save.is_set),
         unless_framework=CORE_ONLY,
         message="--auto-settings does not work with --load or --save",
-        why="the search runs trial jobs with other layouts; the run fails at launch",
+        why=("the search runs trial jobs with other layouts and cannot use checkpoints, so the run fails at launch"),
         fixes=(drop(also=(a.load, a.save), title="remove --load and --save"), drop(a.auto_settings)),
     ),
     refuse(
@@ -91,7 +91,7 @@ MINDSPEED.add(
         unless_framework=CORE_ONLY,
         at=(a.auto_settings_ranks, a.auto_settings),
         message="--auto-settings is documented for 16 ranks or more, not {auto_settings_ranks}",
-        why="the search is not designed for fewer ranks, but nothing checks it",
+        why="the search is not designed for fewer ranks, but nothing checks this",
         versions=">=2.3",
     ),
     clash(
@@ -100,7 +100,7 @@ MINDSPEED.add(
         a.lora_target_modules,
         at=(a.swap_attention, a.lora_target_modules),
         message="--swap-attention does not work with LoRA (--lora-target-modules)",
-        why="frozen layers do not keep activations to swap; the run fails at launch",
+        why="frozen layers do not keep activations to swap, so the run fails at launch",
         fixes=(drop(a.swap_attention, also=(a.swap_modules,)),),
     ),
     refuse(
@@ -109,7 +109,7 @@ MINDSPEED.add(
         severity=Severity.WARNING,
         at=(a.swap_attention,),
         message="--swap-attention is documented for flash attention only (--use-flash-attn)",
-        why="no validator checks it",
+        why="no validator checks this",
         fixes=(put(a.use_flash_attn),),
     ),
     clash(
@@ -119,7 +119,7 @@ MINDSPEED.add(
         unless_framework=CORE_ONLY,
         message="--compress-dense does not work with --recompute-activation-function",
         at=(a.compress_dense, a.recompute_activation_function),
-        why="the activation would be both compressed and dropped; the run fails at launch",
+        why="the activation would be both compressed and dropped, so the run fails at launch",
         fixes=(drop(a.recompute_activation_function), drop(a.compress_dense)),
     ),
     refuse(
@@ -129,14 +129,14 @@ MINDSPEED.add(
         at=(a.recompute_granularity, a.fsdp2_config_path),
         fixes=(drop(a.recompute_granularity, also=(a.recompute_method, a.recompute_num_layers)),),
         message="recomputation is set by --recompute-granularity and may be set by the FSDP2 config as well",
-        why="the documentation allows only one of the two; no validator checks it",
+        why="the documentation allows only one of the two, but no validator checks this",
     ),
     refuse(
         "recompute-norm-legacy",
         a.recompute_norm & a.use_legacy_models,
         severity=Severity.WARNING,
         message="--recompute-norm has no effect for legacy models",
-        why="only core models have the hook; no validator checks it",
+        why="only core models have the hook, but no validator checks this",
         fixes=(drop(a.recompute_norm),),
     ),
     refuse(
@@ -145,7 +145,7 @@ MINDSPEED.add(
         at=(a.qad_enable,),
         unless_framework=CORE_ONLY,
         message="--qad-enable needs --qad-teacher-load",
-        why="distillation needs a teacher model; the run fails at launch",
+        why="distillation needs a teacher model, so the run fails at launch",
         fixes=(drop(a.qad_enable),),
     ),
     refuse(
@@ -155,7 +155,7 @@ MINDSPEED.add(
         unless_framework=CORE_ONLY,
         fixes=(drop(a.kl_temperature),),
         message="--kl-temperature must be positive, not {kl_temperature}",
-        why="logits are divided by the temperature; the run fails at launch",
+        why="logits are divided by the temperature, so it must be positive; otherwise, the run fails at launch",
     ),
     refuse(
         "qad-weight",
@@ -164,7 +164,7 @@ MINDSPEED.add(
         unless_framework=CORE_ONLY,
         fixes=(drop(a.kl_loss_weight),),
         message="--kl-loss-weight is {kl_loss_weight}; it must not be negative",
-        why="the loss would push the student away from the teacher; the run fails at launch",
+        why="the loss would push the student away from the teacher, so the run fails at launch",
     ),
     refuse(
         "qad-experts",
@@ -172,7 +172,7 @@ MINDSPEED.add(
         at=(a.qad_enable, a.num_experts),
         unless_framework=CORE_ONLY,
         message="--qad-enable does not work with mixture-of-experts models",
-        why="the teacher and the student route tokens differently; the run fails at launch",
+        why="the teacher and the student would route tokens differently, so the run fails at launch",
         fixes=(drop(a.qad_enable),),
     ),
     refuse(
@@ -182,7 +182,7 @@ MINDSPEED.add(
         unless_framework=CORE_ONLY,
         layout=True,
         message="--qad-enable needs a pipeline-parallel size of 1, not {pipeline_model_parallel_size}",
-        why="the loss needs the logits on every rank; the run fails at launch",
+        why="the loss needs the logits on every rank, so the run fails at launch",
         fixes=(drop(a.qad_enable),),
     ),
 )

@@ -6,14 +6,14 @@ from preflight import Safety, Severity
 from preflight.lint.constraint import ConstraintSet, drop, in_range, put, refuse
 from preflight.rules.mindspeed.shorthand import a, clash
 
-MINDSPEED = ConstraintSet("mindspeed", why="the schedule chooses the layers itself; the run fails at launch")
+MINDSPEED = ConstraintSet("mindspeed", why="the schedule chooses the layers itself, so the run fails at launch")
 BUBBLE, ADVANCE = a.recompute_in_bubble, a.recompute_in_advance.given
 PP, VPP, LAYERS = (
     a.pipeline_model_parallel_size,
     a.num_layers_per_virtual_pipeline_stage,
     a.recompute_num_layers.written,
 )
-ALIGN = "the schedule does not support unaligned gradient reduction; the run fails at launch"
+ALIGN = "the schedule does not support unaligned gradient reduction, so the run fails at launch"
 METHOD = (a.recompute_granularity.written == "full") & a.recompute_method.is_set & (a.recompute_method != "block")
 OWN = (a.recompute_granularity, a.recompute_method, a.recompute_num_layers)
 
@@ -24,7 +24,7 @@ MINDSPEED.add(
         at=(a.optimize_send_recv_comm, BUBBLE, ADVANCE),
         message="--optimize-send-recv-comm does not work with recomputation in the pipeline schedule",
         fixes=(drop(a.optimize_send_recv_comm),),
-        why="the optimised exchange only supports the plain schedule; the run fails at launch",
+        why="the optimized exchange only supports the plain schedule, so the run fails at launch",
     ),
     refuse(
         "recompute-in-bubble-layers",
@@ -54,13 +54,16 @@ MINDSPEED.add(
         at=(BUBBLE, PP),
         fixes=(drop(BUBBLE),),
         message="--recompute-in-bubble needs a pipeline with --num-layers-per-virtual-pipeline-stage",
-        why="it fills the bubbles of the interleaved schedule; the run fails at launch",
+        why=(
+            "the recomputation fills the bubbles of the interleaved schedule, so it needs that schedule; "
+            "otherwise, the run fails at launch"
+        ),
     ),
     clash(
         "recompute-in-bubble-swap-attention",
         BUBBLE,
         a.swap_attention,
-        why="both remove activations from memory; the run fails at launch",
+        why="both options remove activations from memory and cannot be combined, so the run fails at launch",
     ),
     refuse(
         "recompute-in-bubble-overlap-p2p",
@@ -68,7 +71,7 @@ MINDSPEED.add(
         at=(a.overlap_p2p_comm,),
         fixes=(drop(a.overlap_p2p_comm),),
         message="--recompute-in-bubble does not work with --no-overlap-p2p-communication",
-        why="the schedule relies on overlapped communication; the run fails at launch",
+        why="the schedule must have overlapped communication, so the run fails at launch",
     ),
     refuse(
         "recompute-in-bubble-align-grad",
@@ -83,7 +86,7 @@ MINDSPEED.add(
         ADVANCE & ~BUBBLE & (a.recompute_method == "uniform"),
         at=(a.recompute_method, ADVANCE),
         message="--recompute-in-advance does not work with --recompute-method uniform",
-        why="it moves single layers, not groups of layers; the run fails at launch",
+        why="recomputation in advance can only move single layers, not groups of layers, so the run fails at launch",
         fixes=(put(a.recompute_method, "block"), drop(ADVANCE)),
     ),
     refuse(
@@ -92,7 +95,7 @@ MINDSPEED.add(
         at=(ADVANCE,),
         fixes=(drop(ADVANCE),),
         message="--recompute-in-advance needs --recompute-num-layers",
-        why="without it, nothing is recomputed in advance; the run fails at launch",
+        why="without that number, nothing is recomputed in advance, so the run fails at launch",
     ),
     refuse(
         "recompute-in-advance-schedule",
@@ -100,7 +103,10 @@ MINDSPEED.add(
         at=(ADVANCE, PP),
         fixes=(drop(ADVANCE),),
         message="--recompute-in-advance needs a pipeline with --num-layers-per-virtual-pipeline-stage",
-        why="it fills the waiting times of the interleaved schedule; the run fails at launch",
+        why=(
+            "the recomputation fills the waiting times of the interleaved schedule, so it needs that schedule; "
+            "otherwise, the run fails at launch"
+        ),
     ),
     refuse(
         "recompute-in-advance-align-grad",
@@ -118,7 +124,7 @@ MINDSPEED.add(
             "--recompute-in-advance is turned off, because it needs 1 layer per virtual stage, not "
             "{num_layers_per_virtual_pipeline_stage}"
         ),
-        why="nothing is recomputed in advance; only the last chunk recomputes less",
+        why="nothing is recomputed in advance. Only the last chunk recomputes less",
         fixes=(drop(ADVANCE), put(VPP, 1)),
     ),
     refuse(
@@ -130,7 +136,7 @@ MINDSPEED.add(
             "--recompute-in-bubble and --recompute-in-advance do not work with each other; --recompute-in-bubble "
             "takes precedence"
         ),
-        why="the documentation excludes the combination, but no validator checks it",
+        why="the documentation excludes the combination, but no validator checks for it",
         fixes=(drop(ADVANCE), drop(BUBBLE)),
     ),
     refuse(
@@ -153,7 +159,7 @@ MINDSPEED.add(
         "recompute-activation-layers-negative",
         a.recompute_activation_function_num_layers,
         low=0,
-        why="it is a number of layers; the run fails at launch",
+        why="a number of layers cannot be negative, so the run fails at launch",
         message="--recompute-activation-function-num-layers {recompute_activation_function_num_layers} is negative",
         fixes=(drop(a.recompute_activation_function_num_layers),),
     ),
@@ -161,7 +167,7 @@ MINDSPEED.add(
         "recompute-activation-layers",
         a.recompute_activation_function_num_layers,
         high=a.num_layers,
-        why="the model has fewer layers; the run fails at launch",
+        why="the number cannot exceed the layers of the model, so the run fails at launch",
         message=(
             "--recompute-activation-function-num-layers {recompute_activation_function_num_layers} is more than "
             "the {num_layers} layers"
@@ -172,7 +178,7 @@ MINDSPEED.add(
         "recompute-norm-layers-negative",
         a.recompute_norm_num_layers,
         low=0,
-        why="it is a number of layers; the run fails at launch",
+        why="a number of layers cannot be negative, so the run fails at launch",
         message="--recompute-norm-num-layers {recompute_norm_num_layers} is negative",
         fixes=(drop(a.recompute_norm_num_layers),),
     ),
@@ -180,7 +186,7 @@ MINDSPEED.add(
         "recompute-norm-layers",
         a.recompute_norm_num_layers,
         high=a.num_layers,
-        why="the model has fewer layers; the run fails at launch",
+        why="the number cannot exceed the layers of the model, so the run fails at launch",
         message="--recompute-norm-num-layers {recompute_norm_num_layers} is more than the {num_layers} layers",
         fixes=(put(a.recompute_norm_num_layers, a.num_layers),),
     ),
@@ -193,7 +199,7 @@ MINDSPEED.add(
             "--recompute-method block, not {recompute_method}"
         ),
         at=(a.recompute_method,),
-        why="the documentation and older validators require it, but today nothing checks it",
+        why="the documentation and older validators require this method, but today nothing checks it",
         fixes=(put(a.recompute_method, "block"),),
     ),
     refuse(
@@ -202,7 +208,7 @@ MINDSPEED.add(
         severity=Severity.WARNING,
         at=(a.recompute_method,),
         message=("--recompute-norm with full recomputation needs --recompute-method block, not {recompute_method}"),
-        why="the documentation requires it, but nothing checks it",
+        why="the documentation requires this method, but nothing checks it",
         fixes=(put(a.recompute_method, "block"),),
     ),
 )

@@ -22,8 +22,8 @@ MINDSPEED.add(
         fixes=(drop(a.sequence_parallel), LEAVE),
         after=("mindspeed/tp-2d-mc2",),
         why=(
-            "2-D linear layers split the sequence themselves and raise an error if sequence parallelism has split it before; "
-            "the run fails at launch"
+            "2-D linear layers split the sequence themselves and raise an error if sequence parallelism has "
+            "already split it, so the run fails at launch"
         ),
     ),
     clash(
@@ -31,7 +31,7 @@ MINDSPEED.add(
         a.tp_2d,
         a.use_fused_rmsnorm,
         fixes=(drop(a.use_fused_rmsnorm, safety=Safety.SAFE), LEAVE),
-        why="a 2-D norm reduces over the y ranks, which the fused kernel does not do; the run fails at launch",
+        why="a 2-D norm must reduce over the y ranks, which the fused kernel does not do, so the run fails at launch",
     ),
     clash(
         "tp-2d-coc",
@@ -39,8 +39,8 @@ MINDSPEED.add(
         a.use_ascend_coc,
         fixes=(drop(a.use_ascend_coc, also=(a.coc_parallel_num, a.coc_mode)), LEAVE),
         why=(
-            "both replace the linear layers; inside 2-D tensor parallelism "
-            "--coc-fused-kernel alone turns the fused kernel on; the run fails at launch"
+            "both options replace the linear layers, but only one of them can, so the run fails at launch. "
+            "Inside 2-D tensor parallelism, --coc-fused-kernel alone turns on the fused kernel"
         ),
     ),
     clash(
@@ -58,14 +58,14 @@ MINDSPEED.add(
         a.tp_2d,
         a.unaligned_linear,
         unless_framework="mindspeed-llm",
-        why="both replace the linear layers; the run fails at launch",
+        why="both options replace the linear layers, but only one of them can, so the run fails at launch",
     ),
     clash(
         "tp-2d-dualpipev",
         a.tp_2d,
         DUALPIPEV,
         fixes=(drop(a.schedules_method, also=(a.dualpipev_dw_detach,)), LEAVE),
-        why="the schedule only exchanges tensors that are sharded in one dimension; the run fails at launch",
+        why="the schedule can only exchange tensors that are sharded in one dimension, so the run fails at launch",
     ),
     one_of(
         "tp-2d-context-algo",
@@ -81,7 +81,10 @@ MINDSPEED.add(
             put(a.context_parallel_algo, "ulysses_cp_algo"),
             LEAVE,
         ),
-        why="the algorithm is checked even when context parallelism is off; the run fails at launch",
+        why=(
+            "2-D tensor parallelism only supports these algorithms, so the run fails at launch. The algorithm is "
+            "checked even when context parallelism is off"
+        ),
         at=(a.context_parallel_algo, a.tp_2d),
     ),
     refuse(
@@ -93,7 +96,7 @@ MINDSPEED.add(
         message=(
             "--tp-2d without --use-flash-attn changes --context-parallel-algo from megatron_cp_algo to ulysses_cp_algo"
         ),
-        why=("nothing changes without context parallelism; with ring attention, flash attention is turned on instead"),
+        why=("without context parallelism, nothing changes. With ring attention, flash attention is turned on instead"),
         severity=Severity.NOTE,
         at=(a.context_parallel_algo,),
         fixes=(put(a.use_flash_attn),),
@@ -103,7 +106,7 @@ MINDSPEED.add(
         a.tp_2d & (a.expert_model_parallel_size > 1),
         fixes=(LEAVE,),
         message="--tp-2d needs an expert-parallel size of 1, not {expert_model_parallel_size}",
-        why="experts do not support 2-D linear layers; the run fails at launch",
+        why="experts do not support 2-D linear layers, so the run fails at launch",
     ),
     refuse(
         "tp-2d-experts",
@@ -125,7 +128,7 @@ MINDSPEED.add(
         at=(a.tp_y, a.hidden_size),
         after=("mindspeed/tp-2d-sizes",),
         message="hidden size {hidden_size} is not a multiple of --tp-y {tp_y}",
-        why="2-D linear layers and norms split the hidden size over the y ranks; building the model fails",
+        why="2-D linear layers and norms must split the hidden size over the y ranks, so building the model fails",
     ),
     divides(
         "tp-2d-ffn-size",
@@ -135,7 +138,7 @@ MINDSPEED.add(
         at=(a.tp_x, a.ffn_hidden_size),
         after=("mindspeed/tp-2d-sizes",),
         message="FFN size {ffn_hidden_size} is not a multiple of --tp-x {tp_x}",
-        why="2-D linear layers split the FFN size over the x ranks; building the model fails",
+        why="2-D linear layers must split the FFN size over the x ranks, so building the model fails",
     ),
     refuse(
         "tp-2d-overlap-without-effect",
@@ -147,7 +150,7 @@ MINDSPEED.add(
             put(a.tp_2d),
         ),
         message="options of 2-D tensor parallelism have no effect without --tp-2d",
-        why="only the 2-D linear layers read them; the run uses one-dimensional tensor parallelism",
+        why="only the 2-D linear layers read these options, so the run uses one-dimensional tensor parallelism",
     ),
     refuse(
         "coc-fused-kernel-without-effect",
@@ -156,7 +159,7 @@ MINDSPEED.add(
         at=(a.coc_fused_kernel,),
         fixes=(drop(a.coc_fused_kernel, safety=Safety.SAFE),),
         message="--coc-fused-kernel has no effect without --tp-2d or --use-ascend-coc",
-        why="only these two features read it; communication is not hidden",
+        why="only these two features read the option, so communication is not hidden",
     ),
     needs(
         "backward-overlap-without-fused-kernel",
@@ -166,7 +169,10 @@ MINDSPEED.add(
         at=(a.enable_backward_overlap_ag_with_matmul,),
         fixes=(drop(a.enable_backward_overlap_ag_with_matmul, safety=Safety.SAFE), put(a.coc_fused_kernel)),
         message="--enable-backward-overlap-ag-with-matmul has no effect without --coc-fused-kernel",
-        why="the backward overlap is part of the fused kernel; without it, the flag only creates another process group",
+        why=(
+            "the backward overlap is part of the fused kernel. Without that kernel, the flag only creates another "
+            "process group"
+        ),
     ),
     refuse(
         "tp-2d-fused-kernel-micro-batch",
@@ -179,7 +185,10 @@ MINDSPEED.add(
             "mindspeed-llm": "docs/zh/pytorch/features/mcore/tensor_parallel_2d.md:39",
         },
         message="the fused kernel of 2-D tensor parallelism needs --micro-batch-size 1, not {micro_batch_size}",
-        why="the kernel computes its output size without the batch dimension; the documentation only allows a micro batch of 1",
+        why=(
+            "the kernel computes its output size without the batch dimension, so the documentation only allows a "
+            "micro-batch of 1"
+        ),
     ),
     refuse(
         "tp-2d-small",

@@ -43,7 +43,7 @@ def test_tokens_epochs_and_samples_are_those_of_megatron(
     scripts = [f"{at}.sh" for at in range(len(cases))]
     report = json.loads(real_cli("check", *scripts, "--site", "--target", "megatron@0.19.0", "-f", "json").out)
     errors = [one for one in report["findings"] if one["severity"] == "error"]
-    died = {one["path"] for one in errors if one["rule"] != "data-runs-out"}  # the builder of data sets lets it pass
+    died = {one["path"] for one in errors if one["rule"] != "data-runs-out"}  # the builder of datasets lets it pass
     for script, case, run in zip(scripts, cases, report["runs"], strict=True):
         assert (script in died) == case["dies"], script
         drawn = [

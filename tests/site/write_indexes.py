@@ -22,7 +22,7 @@ SPLITS = ("969,30,1", "90,10,0", "100,0,0", "80,10,10", "70,30,0", "1", "98.5,1,
 
 
 def written(at: int, chance: random.Random, builder: Any, torch: Any, numpy: Any) -> tuple[list[str], dict[str, int]]:
-    """The words of `--data-path` for new data sets, and the sizes of their tokens."""
+    """The words of `--data-path` for new datasets, and the sizes of their tokens."""
     names, sizes = [], {}
     for number in range(chance.choice((1, 1, 2, 3, 4))):
         name = f"{at}-a{number}"

@@ -277,7 +277,7 @@ def bad_value(flag: Flag, name: Word, word: Word, fault: BadValue) -> Problem:
 
 
 def _whole(text: str) -> str | None:
-    """The whole number meant by a text such as "50.0" or "1e3", if any."""
+    """The integer meant by a text such as "50.0" or "1e3", if any."""
     try:
         number = float(text)
         return str(int(number)) if number == int(number) and abs(number) < 2**53 else None

@@ -57,12 +57,12 @@ GRAPH_MODULES = (
     "full_iteration",
     "full_iteration_inference",
 )
-LIST = "a whole number or a list such as [0]*1+[1]*3"
+LIST = "an integer or a list such as [0]*1+[1]*3"
 YES, NO = ("yes", "true", "t", "y", "1"), ("no", "false", "f", "n", "0")
 WORDS = {
-    "int": "a whole number",
+    "int": "an integer",
     "float": "a number",
-    "ints": "whole numbers separated by commas",
+    "ints": "integers separated by commas",
     "truth": "true or false",
     "yesno": "true or false",
     "json": "JSON",
@@ -102,7 +102,7 @@ def _int(text: str) -> int:
 
 
 def pattern(text: str) -> Any:
-    """A whole number, or a list written with digits, brackets, commas, + and *."""
+    """An integer, or a list written with digits, brackets, commas, + and *."""
     if "[" not in text:
         return _int(text)
 

@@ -181,7 +181,7 @@ class Run:
         return self.value(name).raw
 
     def number(self, name: str) -> int | None:
-        """The value if it is a whole number, else None."""
+        """The value if it is an integer, else None."""
         raw = self.raw(name)
         return raw if isinstance(raw, int) and not isinstance(raw, bool) else None
 

@@ -23,7 +23,7 @@ from preflight.source.typing_placeholders import Any
 
 @dataclass(frozen=True, slots=True)
 class ReadAsWhole(ValueKind):
-    """Values that Python's `int` converts to a whole number: "8", 8.5, True. minimum: the smallest allowed result."""
+    """Values that Python's `int` converts to an integer: "8", 8.5, True. minimum: the smallest allowed result."""
 
     minimum: int | None = None
 
@@ -79,7 +79,7 @@ REAL = Number(booleans=True)
 ABOVE_0 = Number(above=0, booleans=True)
 POINTED_ABOVE_0 = Number(above=0.0, pointed=True)
 BELOW_1 = Number(0, below=1, booleans=True)
-POINTED_BELOW_1 = Number(0.0, below=1.0, pointed=True).worded("a float of at least 0.0 and below 1.0")
+POINTED_BELOW_1 = Number(0.0, below=1.0, pointed=True).worded("a float that is at least 0.0 and below 1.0")
 SINK = Number(above=0, booleans=True, also=(-1,)).worded(POSITIVE_OR_ALL.words)
 YARN_BASE = (~REAL | Number(above=0, below=1) | Number(above=1)).worded("a number above 0, and not 1")
 GIVEN = (~NULL).worded(REAL.words)
@@ -167,7 +167,7 @@ ARGUMENT_KINDS: Mapping[str, ValueKind] = {
     "whole or null": WHOLE.or_null(),
     "whole above 0": POSITIVE,
     "whole from 1": WHOLE_FROM_1,
-    "two numbers from 0 below 1": ListOf(BELOW_1, 2).worded("two numbers of at least 0 and below 1"),
+    "two numbers from 0 below 1": ListOf(BELOW_1, 2).worded("two numbers that are at least 0 and below 1"),
     "whole above 0 if whole": (~whole(maximum=0)).worded(POSITIVE.words),
     "text": TEXT,
     "switch": SWITCH,

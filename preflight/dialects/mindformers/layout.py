@@ -155,12 +155,12 @@ def _global_batch(run: Run, mode: str, world: int | None) -> Any:
     steps = run.number(_STEPS)
     batch = numbers[0]
     if batch is None or pipeline is None or micro is None or steps is None:
-        return Unknown("a factor of the global batch is not a whole number")
+        return Unknown("a factor of the global batch is not an integer")
     if mode not in AUTOMATIC:
         ranks = 1 if world is None and mode == "stand_alone" else world
         return Unknown(NO_WORLD_SIZE) if ranks is None else batch * ranks * steps
     if numbers[1] is None or numbers[2] is None:
-        return Unknown("a factor of the global batch is not a whole number")
+        return Unknown("a factor of the global batch is not an integer")
     return batch * numbers[1] * numbers[2] * (micro if pipeline > 1 else steps)
 
 
@@ -190,7 +190,7 @@ def offsets(raw: object) -> tuple[tuple[int, ...], ...] | int | None:
 
 
 def _number(raw: object) -> object:
-    """The text of a whole number is read as that number."""
+    """The text of an integer is read as that number."""
     return int(raw) if isinstance(raw, str) and raw.strip().lstrip("+-").isdecimal() and len(raw) < 20 else raw
 
 
@@ -206,7 +206,7 @@ def spread(layers: int, pipeline: int, chunks: int, raw: object, version: str, *
         return Spread(((layers,),))
     array = offsets(raw)
     if array is None:
-        template = "offset is {raw!r}; it must be a number, a list, or a list of lists of whole numbers"
+        template = "offset is {raw!r}; it must be a number, a list, or a list of lists of integers"
         return Spread(None, "type", Message(template, raw=raw))
     rest = layers % parts
     if isinstance(array, int):

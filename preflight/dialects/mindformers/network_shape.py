@@ -62,7 +62,7 @@ _PRECISION = {"float32": "fp32", "fp32": "fp32", "float16": "fp16", "fp16": "fp1
 
 
 def whole(value: Value, least: int = 0) -> Value:
-    """A size: a whole number or None; anything else is unknown, and another rule reports its type."""
+    """A size: an integer or None; anything else is unknown, and another rule reports its type."""
     raw = value.raw
     if isinstance(raw, Unknown) or raw is None or (isinstance(raw, int) and not isinstance(raw, bool) and raw >= least):
         return value

@@ -106,7 +106,7 @@ def _computed(texts: list[str | None]) -> str | None:
 
 
 def _seq(texts: list[str]) -> str | None:
-    """The lines of `seq [FIRST [STEP]] LAST` in whole numbers."""
+    """The lines of `seq [FIRST [STEP]] LAST` in integers."""
     if not 1 <= len(texts) <= 3 or not all(_WHOLE.fullmatch(text) for text in texts):
         return None
     numbers = [int(text) for text in texts]
