@@ -35,6 +35,8 @@ _FROM_OUTSIDE = lazy_pattern(
     r"(?:MASTER_|LOCAL_|WORLD_SIZE|NODE|RANK|SLURM|VC_|MA_|PET_|OMPI_|PMI|HF_|WANDB|CUDA|NCCL|HCCL|ASCEND|BASH|CONDA)\w*"
     r"|HOME|USER|PWD|HOSTNAME|PATH|TMPDIR|RANDOM|SECONDS|U?E?UID|PPID|LINENO|IFS|OSTYPE|\w*PATH|SHELL|TERM|CI\w*"
 )
+_MOST_UNSET = 64
+"""Unset variables of a script that are looked at: each is searched in the whole text."""
 _NOUNSET = lazy_pattern(r"(?m)^[ \t]*set[ \t]+(?:-\w*u|(?:-\w+[ \t]+)*-\w*o[ \t]+nounset)")
 _MAY_SET = lazy_pattern(r"(?m)^[^#\n]*(?<![\w./-])(?:source|\.|eval|module|ml|conda|mamba|micromamba|spack)[ \t]+\S")
 """Commands that may set any name."""
@@ -157,6 +159,8 @@ def _never_set(
         known = name in commands.state.ever or name in commands.given or name in commands.environment
         if not name or name in told or known or name.isdecimal() or _FROM_OUTSIDE.fullmatch(name):
             continue
+        if len(told) >= _MOST_UNSET:
+            return
         told.add(name)
         guarded = re.search(
             rf"\$\{{{name}:?[-+=?]|-v {name}\b|\b(?:read|for|local|export|declare)\b[^\n]{{0,400}}\b{name}\b",
