@@ -26,6 +26,7 @@ from step_time import DATA, PUBLISHED, Row, unseen, unseen_scripts
 import preflight
 from preflight.memory.inputs_from_plan import shape
 from preflight.run.unmodelled_features import Unmodelled
+from preflight.steptime.achieved_rates import machine
 from preflight.steptime.error_ranges import (
     DENSE,
     EXPERTS,
@@ -38,7 +39,6 @@ from preflight.steptime.error_ranges import (
     on_a_good_network,
 )
 from preflight.steptime.estimate import completed, timed
-from preflight.steptime.machine import machine
 from preflight.steptime.step_time_inputs import traits
 
 ROOT = Path(__file__).parents[1]

@@ -27,9 +27,9 @@ from preflight.memory.inputs_from_plan import Shape, shape
 from preflight.run.cluster import Cluster
 from preflight.run.training_plan import Plan
 from preflight.source.record import replace
+from preflight.steptime.achieved_rates import RATES, Machine, Rates, family, machine
 from preflight.steptime.error_ranges import kind_of, untimed
 from preflight.steptime.estimate import completed, estimate, machine_of_era, timed
-from preflight.steptime.machine import RATES, Machine, Rates, family, machine
 from preflight.steptime.step_time_inputs import Traits, traits
 
 SHARED = next((up / "shared" for up in Path(__file__).parents if (up / "shared").is_dir()), Path("shared"))

@@ -67,7 +67,7 @@ def policy(select: Iterable[str] = ()) -> Policy:
     InputError for an unknown one."""
     if not (wanted := tuple(select)):
         return Policy()
-    from preflight.checking.checker import Checker
+    from preflight.checking.configured_checker import Checker
 
     return Checker(Settings(), installed(), choice=Choice(wanted)).policy
 
@@ -187,8 +187,8 @@ def diff(
 
     Raises InputError for a file that cannot be read.
     """
-    from preflight.checking.checker import Checker
     from preflight.checking.comparison import comparisons
+    from preflight.checking.configured_checker import Checker
 
     facts = Facts(world_size, device=device, target=str(target) if target else None)
     checker = Checker(Settings(root=Path.cwd()), installed(), facts)

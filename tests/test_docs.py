@@ -69,7 +69,7 @@ def test_every_page_of_the_guide_and_every_format_is_listed() -> None:
 
 
 def test_the_settings_of_the_guide_are_settings(tmp_path: Path) -> None:
-    from preflight.checking.checker import Checker
+    from preflight.checking.configured_checker import Checker
     from preflight.checking.folder_settings import OwnDevices
     from preflight.run.settings_files import load as load_settings
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from preflight.api import installed
-from preflight.checking.checker import Checker
+from preflight.checking.configured_checker import Checker
 from preflight.fix.fixer import Fixed, fix_source
 from preflight.lint import value_kinds
 from preflight.report.json import as_dict

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from preflight.checking.checker import Checker
+from preflight.checking.configured_checker import Checker
 from preflight.fix.fixer import Fixed, fix_source
 from preflight.loaders.shell.branch_variants import other_branches
 from preflight.plugins import manager

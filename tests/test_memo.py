@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from harness import Ran
 
-from preflight.checking.checker import Checker
+from preflight.checking.configured_checker import Checker
 from preflight.cli import run
 from preflight.cli.check_runner import FRESH, VARIABLE
 from preflight.source import cache_folder

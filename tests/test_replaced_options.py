@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from preflight.api import installed
-from preflight.checking.checker import Checker
+from preflight.checking.configured_checker import Checker
 from preflight.fix.fixer import fix
 from preflight.run.project_settings import Choice, Facts, Settings
 from preflight.source.source_file import Source

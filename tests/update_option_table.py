@@ -1,4 +1,4 @@
-"""Writes preflight/cli/option_table.py, the options of the commands that hooks run, from typer's own definitions.
+"""Writes preflight/cli/fast_parser_options.py: the options of the commands that hooks run, from typer's own definitions.
 
 python tests/update_option_table.py
 """

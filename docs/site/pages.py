@@ -63,10 +63,10 @@ def rule_pages(topic: str, text: str) -> Iterator[tuple[str, str]]:
 def schemas() -> Iterator[tuple[str, str]]:
     """Every schema, with its address in the site as its `$id`."""
     from preflight import schemas as files
-    from preflight.dialects import option_schemas
+    from preflight.dialects import generated_json_schemas
 
-    for name in option_schemas.names():
-        yield name, json.dumps(option_schemas.schema(*option_schemas.names()[name]), indent=2)
+    for name in generated_json_schemas.names():
+        yield name, json.dumps(generated_json_schemas.schema(*generated_json_schemas.names()[name]), indent=2)
     for name in files.names():
         if '"$schema"' in (text := files.text(f"{name}.json"))[:4000]:
             yield name, text

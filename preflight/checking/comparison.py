@@ -9,7 +9,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from preflight.checking.checked_sources import display
-from preflight.checking.checker import Checker
+from preflight.checking.configured_checker import Checker
 from preflight.checking.discovery import SUFFIXES, discover
 from preflight.checking.engine import Report
 from preflight.job import Job

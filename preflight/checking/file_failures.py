@@ -11,9 +11,9 @@ from preflight.checking.engine import Crash, Report, Unreadable
 from preflight.dialects import Dialect, claim
 from preflight.job import fix_of
 from preflight.loaders import load
-from preflight.loaders.bounds import SMALL
 from preflight.loaders.document import Document, Problem
 from preflight.loaders.file_kinds import MANIFEST, is_script
+from preflight.loaders.text_limits import SMALL
 from preflight.plugins.manager import PluginError, Plugins
 from preflight.run.request import Request
 from preflight.source.budget import CHECK_SECONDS, Exceeded, watched

@@ -10,7 +10,7 @@ from functools import cache, lru_cache
 from itertools import takewhile
 from pathlib import Path
 
-from preflight.checking.checker import Checker
+from preflight.checking.configured_checker import Checker
 from preflight.checking.engine import Report
 from preflight.source.finding import Finding
 from preflight.source.source_file import InputError, Source

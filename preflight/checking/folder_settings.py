@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import preflight
-from preflight.checking.checker import Checker
+from preflight.checking.configured_checker import Checker
 from preflight.run.cluster import Device
 from preflight.run.project_settings import Settings
 from preflight.run.settings_files import HIGHEST, Search, load

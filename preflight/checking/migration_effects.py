@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from preflight.checking.checker import Checker
+from preflight.checking.configured_checker import Checker
 from preflight.checking.engine import Report
 from preflight.job import Job
 from preflight.loaders.document import Unknown

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from preflight.checking.checker import Checker
+from preflight.checking.configured_checker import Checker
 from preflight.checking.discovery import Named
 from preflight.checking.engine import Report
 from preflight.cli import checker_setup, output

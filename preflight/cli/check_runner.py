@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from stat import S_ISDIR
 
 from preflight import __version__
-from preflight.checking.checker import Checker
+from preflight.checking.configured_checker import Checker
 from preflight.checking.discovery import Named
 from preflight.checking.engine import Report
 from preflight.cli import output

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence, Set
 from pathlib import Path
 
 from preflight.checking.checked_sources import Workspace, display
-from preflight.checking.checker import Checker
+from preflight.checking.configured_checker import Checker
 from preflight.checking.discovery import Named, Wanted, discover
 from preflight.checking.engine import Report
 from preflight.checking.file_failures import unreadable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from preflight.cli.option_table import TABLES
+from preflight.cli.fast_parser_options import TABLES
 from preflight.cli.options import Entry, Table
 from preflight.source.record import NamedTuple
 from preflight.source.source_file import InputError

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
-from preflight.checking.checker import Checker, Suggest
+from preflight.checking.configured_checker import Checker, Suggest
 from preflight.checking.file_failures import unreadable
 from preflight.checking.merged_reports import merge
 from preflight.cli import checker_setup, output

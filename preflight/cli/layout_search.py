@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from preflight.checking.checked_sources import Workspace
-from preflight.checking.checker import Checker
+from preflight.checking.configured_checker import Checker
 from preflight.checking.engine import Report
 from preflight.checking.file_failures import attempted, unreadable
 from preflight.checking.merged_reports import merge

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from preflight.checking.checker import Checker
+from preflight.checking.configured_checker import Checker
 from preflight.cli.options import AtSite, Inputs, JobFacts, Printed, Rules, Started, option, takes
 from preflight.cli.show import show_jobs
 from preflight.job import Job

@@ -16,7 +16,7 @@ from preflight.run.request import Target
 from preflight.source.source_file import InputError
 
 if TYPE_CHECKING:
-    from preflight.checking.checker import Checker
+    from preflight.checking.configured_checker import Checker
     from preflight.checking.migration_effects import Migration
     from preflight.fix.migration import Rewritten
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
 
-from preflight.checking.checker import Checker
+from preflight.checking.configured_checker import Checker
 from preflight.checking.engine import Report
 from preflight.checking.file_failures import crash_line
 from preflight.cli.exit_codes import FAILED, FOUND, OK, USAGE

@@ -11,7 +11,7 @@ from preflight import schemas
 from preflight.cli.app import OK
 from preflight.cli.completion import begun
 from preflight.cli.exit_handling import say
-from preflight.dialects import option_schemas as options
+from preflight.dialects import generated_json_schemas as options
 from preflight.report.documentation_urls import schema_url
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.source_file import InputError

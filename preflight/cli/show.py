@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from preflight.checking.checker import Checker
+from preflight.checking.configured_checker import Checker
 from preflight.checking.engine import Crash, Report
 from preflight.checking.file_failures import failed
 from preflight.checking.merged_reports import merge

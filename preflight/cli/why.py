@@ -80,7 +80,7 @@ def _logs(named: list[str], job: str | None) -> tuple[list[str], tuple[str, ...]
 
     said: tuple[str, ...] = ()
     if job is not None:
-        from preflight.logs.slurm_job_record import logs_of_job
+        from preflight.logs.slurm_job_logs import logs_of_job
 
         of_job = logs_of_job(job)
         named, said = [*named, *of_job.logs], of_job.said

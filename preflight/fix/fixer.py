@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from preflight.checking.checked_sources import Workspace
-from preflight.checking.checker import Checker, Suggest
+from preflight.checking.configured_checker import Checker, Suggest
 from preflight.checking.engine import Report
 from preflight.checking.file_failures import attempted
 from preflight.fix.author_intent import with_intentions

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from preflight.checking.checked_sources import Workspace
-from preflight.checking.checker import Suggest
+from preflight.checking.configured_checker import Suggest
 from preflight.checking.engine import Report
 from preflight.fix.author_intent import with_intentions
 from preflight.fix.edited_texts import original, survives

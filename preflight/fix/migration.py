@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from preflight.checking.checked_sources import Workspace
-from preflight.checking.checker import Checker
+from preflight.checking.configured_checker import Checker
 from preflight.checking.engine import Report
 from preflight.checking.migration_effects import Changed, Migration, counts, migrations, option_text
 from preflight.fix.fix_proof import made, prove_better

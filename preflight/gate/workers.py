@@ -18,7 +18,7 @@ from pathlib import Path
 from preflight.gate.check_limits import MIB, limit_memory, limit_processor
 from preflight.gate.submission import Submission
 from preflight.gate.verdict import FAILED, Policies, Reply, judge, without_verdict
-from preflight.loaders.bounds import parse_in_this_process
+from preflight.loaders.text_limits import parse_in_this_process
 from preflight.plugins.manager import Plugins
 from preflight.source.record import NamedTuple
 

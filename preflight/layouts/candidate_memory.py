@@ -16,8 +16,8 @@ from preflight.run.cluster import Cluster
 from preflight.run.training_plan import Sizes
 from preflight.source.record import NamedTuple
 from preflight.source.typing_placeholders import Any
+from preflight.steptime.achieved_rates import machine
 from preflight.steptime.estimate import timed
-from preflight.steptime.machine import machine
 from preflight.steptime.step_time_inputs import Traits
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from preflight.memory.inputs_from_plan import Shape
 from preflight.run.training_plan import Sizes
 from preflight.source.typing_placeholders import Any
-from preflight.steptime.machine import Machine
+from preflight.steptime.achieved_rates import Machine
 from preflight.steptime.step_time_inputs import Traits
 
 # fmt: off

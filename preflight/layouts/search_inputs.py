@@ -16,8 +16,8 @@ from preflight.run.training_plan import Layout, Model, Plan, Sizes
 from preflight.run.value import Value, derived, known
 from preflight.source.record import NamedTuple
 from preflight.source.typing_placeholders import Any
+from preflight.steptime.achieved_rates import FALLBACK, devices_per_node
 from preflight.steptime.estimate import completed, machine_of_era
-from preflight.steptime.machine import FALLBACK, devices_per_node
 from preflight.steptime.step_time_inputs import traits
 
 STANDS_IN = "replaced by the search"

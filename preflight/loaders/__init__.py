@@ -3,9 +3,9 @@ line), and commands as lists of words."""
 
 from __future__ import annotations
 
-from preflight.loaders.bounds import refuse_large
 from preflight.loaders.document import Document
 from preflight.loaders.file_kinds import COMMAND, MANIFEST, MARKDOWN_SUFFIXES, PYTHON_SUFFIX, is_script
+from preflight.loaders.text_limits import refuse_large
 from preflight.source.source_file import InputError, Source
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from preflight.loaders.bounds import refuse_large
 from preflight.loaders.document import (
     MARK,
     Comment,
@@ -23,11 +22,12 @@ from preflight.loaders.document import (
 )
 from preflight.loaders.entry_scripts import command_name
 from preflight.loaders.file_kinds import MANIFEST
-from preflight.loaders.inline_scripts import TEMPLATE, Inline, inline, outside, without
 from preflight.loaders.launchers import take_apart
 from preflight.loaders.over_allocation import crowds_pod, waits_for_pods
 from preflight.loaders.pods import KINDS, Job, Number, Pod, pods
+from preflight.loaders.scripts_in_yaml import TEMPLATE, Inline, inline, outside, without
 from preflight.loaders.shell.expansion import MAX_WORK
+from preflight.loaders.text_limits import refuse_large
 from preflight.loaders.yaml import load_yaml
 from preflight.loaders.yaml_comments import yaml_comments
 from preflight.source.lazy_regex import lazy_pattern

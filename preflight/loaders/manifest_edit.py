@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from preflight.loaders import shell_edit
 from preflight.loaders.command_edit import occurrences
 from preflight.loaders.document import Document, Word
-from preflight.loaders.inline_scripts import Inline, outer
 from preflight.loaders.manifest import part_of
+from preflight.loaders.scripts_in_yaml import Inline, outer
 from preflight.source.finding import Edit
 from preflight.source.source_file import CannotEdit, Span, Splice
 

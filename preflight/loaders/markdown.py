@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from preflight.loaders.bounds import MAX_SCRIPT, refuse_large
 from preflight.loaders.document import Document, Launch
+from preflight.loaders.text_limits import MAX_SCRIPT, refuse_large
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.record import replace
 from preflight.source.source_file import InputError, Source

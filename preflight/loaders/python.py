@@ -7,10 +7,10 @@ import warnings
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from preflight.loaders.bounds import MAX_SCRIPT, refuse_large
 from preflight.loaders.document import Document, Word
 from preflight.loaders.launchers import take_apart
 from preflight.loaders.python_values import Values
+from preflight.loaders.text_limits import MAX_SCRIPT, refuse_large
 from preflight.source.source_file import InputError, Source
 
 MOST_LAUNCHES, MOST_NODES, MAX_CALLS = 64, 20_000, 10

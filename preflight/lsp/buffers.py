@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from preflight.checking.checked_sources import Workspace, display
-from preflight.checking.checker import Checker
+from preflight.checking.configured_checker import Checker
 from preflight.checking.engine import Report
 from preflight.checking.file_failures import unreadable
 from preflight.checking.folder_settings import own_devices, usable

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from preflight.checking.checker import Checker, Suggest
+from preflight.checking.configured_checker import Checker, Suggest
 from preflight.checking.discovery import Named, Wanted, discover
 from preflight.checking.engine import Report
 from preflight.checking.file_failures import unreadable

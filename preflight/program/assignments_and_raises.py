@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import operator
 
-from preflight.program.arrays import is_array
 from preflight.program.expressions import Expressions
 from preflight.program.ir import Node
+from preflight.program.numpy_functions import is_array
 from preflight.program.values import (
     MISSING,
     Builtin,

@@ -8,7 +8,7 @@ import enum
 import types
 from collections.abc import Callable
 
-from preflight.program import arrays
+from preflight.program import numpy_functions
 from preflight.program.annotation_stand_ins import stood_for
 from preflight.program.cached_executions import COMMAND
 from preflight.program.imports import Imports
@@ -298,7 +298,7 @@ class Attributes(Imports):
             return self.field_type(owner)
         if isinstance(owner, argparse.Action) and name in owner.__dict__:
             return owner.__dict__[name]
-        if readable(owner, name) or arrays.readable(owner, name):
+        if readable(owner, name) or numpy_functions.readable(owner, name):
             return self.native(getattr, [owner, name])
         if callable(owner) and name in ("__name__", "__qualname__"):
             return getattr(owner, "__name__", "")

@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from preflight.program.arrays import is_array
 from preflight.program.ir import Node
 from preflight.program.machine_facts import PACKAGE, Environment, Facts, distribution
+from preflight.program.numpy_functions import is_array
 from preflight.program.sources import Sources
 from preflight.program.values import (
     MISSING,

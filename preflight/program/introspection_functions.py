@@ -15,7 +15,7 @@ import typing
 from collections.abc import Callable
 from typing import Any
 
-from preflight.program import arrays
+from preflight.program import numpy_functions
 from preflight.program.annotation_stand_ins import stood_for
 from preflight.program.attributes import NAMESPACES
 from preflight.program.inspect_signature import Signatures
@@ -154,7 +154,7 @@ class Specials(Signatures):
         if isinstance(kind, Unknown):
             return kind
         if isinstance(kind, Symbol):
-            if kind.name == arrays.KIND and arrays.is_array(value):
+            if kind.name == numpy_functions.KIND and numpy_functions.is_array(value):
                 return type(value).__name__ == "ndarray"
             opaque = isinstance(value, Symbol) or (isinstance(value, Object) and value.cls.opaque)
             if isinstance(value, Object) and value.cls.derives_from(kind.name):
@@ -362,7 +362,7 @@ class Specials(Signatures):
             return made
         if isinstance(value, (dict, list, set)):
             return self._copy_inner(value)
-        if arrays.is_array(value):
+        if numpy_functions.is_array(value):
             return value.copy()
         return argparse.Namespace(**vars(value)) if isinstance(value, argparse.Namespace) else value
 
@@ -370,7 +370,7 @@ class Specials(Signatures):
         """Nested containers are copied, to a depth that programs use."""
         if id(value) in self.blurred:
             return self.blurred[id(value)][1]
-        if arrays.is_array(value):
+        if numpy_functions.is_array(value):
             return value.copy()
         if depth > 6 or not isinstance(value, (dict, list, set)):
             return value

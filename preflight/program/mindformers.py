@@ -10,7 +10,7 @@ from functools import partial
 
 from packaging.version import InvalidVersion, Version
 
-from preflight.program import arrays
+from preflight.program import numpy_functions
 from preflight.program.calls import Hook, Override
 from preflight.program.interpreter import Interpreter
 from preflight.program.ir import Node, Unreadable, compile_source
@@ -162,7 +162,7 @@ class MindFormers:
         run = self.run
         run.stage = "load"
         MindSpore(run).teach()
-        arrays.teach(run)
+        numpy_functions.teach(run)
         run.facts.learn({}, {f"os.path.{name}": self._path for name in ("abspath", "realpath", "expanduser")})
         run.facts.learn(
             {}, {f"regex.{name}": partial(self._matched, name) for name in ("fullmatch", "match", "search")}

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from preflight.program import arrays
+from preflight.program import numpy_functions
 from preflight.program.annotation_stand_ins import stand_in
 from preflight.program.attributes import Attributes
 from preflight.program.operation_limits import bounded, safe_arithmetic
@@ -77,7 +77,7 @@ class Operators(Attributes):
             return self._generic(owner, key)
         if isinstance(key, Unknown):
             return both(key, Unknown())
-        if isinstance(key, tuple) and arrays.is_array(owner) and any(isinstance(one, Unknown) for one in key):
+        if isinstance(key, tuple) and numpy_functions.is_array(owner) and any(isinstance(one, Unknown) for one in key):
             return both(*key)
         if id(owner) in self.blurred:
             return self.blurred[id(owner)][1]
@@ -130,8 +130,8 @@ class Operators(Attributes):
             return self.gap(f"{sign} with {one if isinstance(one, Symbol) else other}")
         if sign not in ARITHMETIC:
             return self.gap(f"{sign} of values")
-        array = arrays.is_array(one) or arrays.is_array(other)
-        if not safe_arithmetic(sign, one, other) or (array and not arrays.bounded(one, other)):
+        array = numpy_functions.is_array(one) or numpy_functions.is_array(other)
+        if not safe_arithmetic(sign, one, other) or (array and not numpy_functions.bounded(one, other)):
             return self.gap("a value that is too large")
         if sign == "Mod" and isinstance(one, str) and _holds_unknown(other):
             return Unknown()

@@ -5,11 +5,11 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable
 
-from preflight.program.arrays import bounded, is_array
 from preflight.program.assignments_and_raises import Refusing
 from preflight.program.interpreter_state import Done, Note, Side
 from preflight.program.ir import Node, reaches_parser
 from preflight.program.native_equivalents import copies_fields
+from preflight.program.numpy_functions import bounded, is_array
 from preflight.program.operation_limits import safe_arithmetic
 from preflight.program.values import (
     MISSING,

@@ -10,7 +10,7 @@ import re
 import types
 from collections.abc import Callable
 
-from preflight.program import arrays
+from preflight.program import numpy_functions
 from preflight.program.decision_recording_integers import settled
 from preflight.program.layer_reuse import Layers
 from preflight.program.machine_facts import Size, SizeText
@@ -179,8 +179,8 @@ class Natives(Statements):
                 return self._change(receiver, name, arguments, keywords)
         if id(receiver) in self.blurred:
             return self.blurred[id(receiver)][1]
-        if arrays.readable(receiver, name):
-            return arrays.method(self, function, arguments, keywords)
+        if numpy_functions.readable(receiver, name):
+            return numpy_functions.method(self, function, arguments, keywords)
         if isinstance(receiver, dict) and name in ("get", "items", "keys", "values", "copy"):
             return self._of_dict(receiver, name, function, arguments)
         if not readable(receiver, name) and id(function) not in CALLABLE and not isinstance(receiver, type):

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from preflight.job import Opened
-from preflight.loaders.bounds import address_space, fork
+from preflight.loaders.text_limits import address_space, fork
 from preflight.source.record import NamedTuple
 from preflight.source.typing_placeholders import Any
 

@@ -7,8 +7,8 @@ of the whole through every rank's link, an all-reduce both (Thakur et al. 2005; 
 from __future__ import annotations
 
 from preflight.source.record import NamedTuple
+from preflight.steptime.achieved_rates import Machine
 from preflight.steptime.elementwise_math import Number, chosen, greater, lesser
-from preflight.steptime.machine import Machine
 
 
 class Group(NamedTuple):

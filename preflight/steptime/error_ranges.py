@@ -13,7 +13,7 @@ from preflight.run.cluster import Device
 from preflight.run.training_plan import Plan
 from preflight.run.unmodelled_features import Unmodelled
 from preflight.source.record import NamedTuple
-from preflight.steptime.machine import RATES, Machine, calm, family
+from preflight.steptime.achieved_rates import RATES, Machine, calm, family
 from preflight.steptime.step_time_inputs import Traits
 
 LONG = 32_768

@@ -10,6 +10,7 @@ from preflight.run.training_plan import LinearAttention, Plan
 from preflight.run.unmodelled_features import Unmodelled
 from preflight.run.value import derived, known
 from preflight.source.record import NamedTuple, dataclass, replace
+from preflight.steptime.achieved_rates import FP4, Machine, machine
 from preflight.steptime.error_ranges import (
     FACTORS,
     NETWORK,
@@ -38,7 +39,6 @@ from preflight.steptime.layer import (
     full_layers,
     operators_again,
 )
-from preflight.steptime.machine import FP4, Machine, machine
 from preflight.steptime.operators import model_operations
 from preflight.steptime.step import AGAIN, GAPS, HEAD, TABLE, Held, StageTime, Step, stage_times, step
 from preflight.steptime.step_time_inputs import Spread, Traits, spread, traits

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from preflight.memory import activations, flops
 from preflight.memory.inputs_from_plan import Shape
 from preflight.source.record import NamedTuple
+from preflight.steptime.achieved_rates import Machine
 from preflight.steptime.collectives import Group, exchanged, gathered
 from preflight.steptime.elementwise_math import Number, chosen, greater
-from preflight.steptime.machine import Machine
 from preflight.steptime.operators import (
     NONE,
     Both,

@@ -6,8 +6,8 @@ from preflight.memory import flops
 from preflight.memory.inputs_from_plan import Shape
 from preflight.run.training_plan import LinearAttention, SparseAttention
 from preflight.source.record import NamedTuple
+from preflight.steptime.achieved_rates import Machine
 from preflight.steptime.elementwise_math import Number
-from preflight.steptime.machine import Machine
 from preflight.steptime.step_time_inputs import Spread, Traits
 
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 
 from preflight.memory.inputs_from_plan import Shape
 from preflight.source.record import NamedTuple
+from preflight.steptime.achieved_rates import Machine
 from preflight.steptime.collectives import Group, gathered, sent
 from preflight.steptime.elementwise_math import Number, chosen, greater
 from preflight.steptime.layer import CONTEXT, EXPERT, TENSOR, Parts, layer, modules_again
-from preflight.steptime.machine import Machine
 from preflight.steptime.operators import NONE, Both, moved, product
 from preflight.steptime.step_time_inputs import Spread, Traits
 

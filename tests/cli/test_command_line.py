@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from update_option_table import COMMANDS, FILE, made
 
 from preflight.cli import app, fast_parser
-from preflight.cli.option_table import TABLES
+from preflight.cli.fast_parser_options import TABLES
 from preflight.cli.options import Entry
 
 ROOT = Path(__file__).parents[2]

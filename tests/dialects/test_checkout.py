@@ -256,7 +256,7 @@ def test_a_parser_that_patches_an_installed_framework_makes_its_checks_uncertain
 
 
 def test_a_checkout_is_looked_at_once_a_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from preflight.checking.checker import Checker
+    from preflight.checking.configured_checker import Checker
     from preflight.checking.discovery import Named
     from preflight.plugins.manager import load
     from preflight.program.checkout import framework

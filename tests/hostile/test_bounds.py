@@ -15,9 +15,9 @@ from clock import FOREVER
 from watched import preflight
 
 from preflight.checking.engine import MOST_FINDINGS
-from preflight.loaders import bounds, load
-from preflight.loaders.bounds import MAX_SCRIPT, MAX_TEXT, SMALL
+from preflight.loaders import load, text_limits
 from preflight.loaders.manifest import MOST_LAUNCHES
+from preflight.loaders.text_limits import MAX_SCRIPT, MAX_TEXT, SMALL
 from preflight.run import project_settings
 from preflight.run import settings_files as settings_file
 from preflight.source.source_file import MAX_BYTES, InputError, Source
@@ -144,12 +144,12 @@ def test_a_large_file_of_others_passes_in_a_folder_and_a_large_config_does_not(t
 
 def test_a_script_that_exhausts_the_grammar_is_refused_by_a_child(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="too complex"):
-        bounds.refuse_involved(b" " * (SMALL + 1), lambda data: os.kill(os.getpid(), 9), "run.sh")
+        text_limits.refuse_involved(b" " * (SMALL + 1), lambda data: os.kill(os.getpid(), 9), "run.sh")
     with pytest.raises(InputError, match="too complex"):
-        bounds.refuse_involved(b"x" * (SMALL + 1), lambda data: [b"x" * 2**20 for _ in range(2000)], "run.sh")
+        text_limits.refuse_involved(b"x" * (SMALL + 1), lambda data: [b"x" * 2**20 for _ in range(2000)], "run.sh")
     with pytest.raises(InputError, match="too complex"):
-        bounds.refuse_involved(b"y" * (SMALL + 1), _endless, "run.sh")
-    bounds.refuse_involved(b"z" * (SMALL + 1), len, "run.sh")
+        text_limits.refuse_involved(b"y" * (SMALL + 1), _endless, "run.sh")
+    text_limits.refuse_involved(b"z" * (SMALL + 1), len, "run.sh")
 
 
 def _endless(data: bytes) -> None:
@@ -248,7 +248,7 @@ def test_the_module_reads_no_more_than_it_says() -> None:
 ALARM_IN_A_FORK = """
 import os, signal, threading, time
 from preflight.gate.check_limits import OutOfTime, deadline
-from preflight.loaders.bounds import SMALL, refuse_involved
+from preflight.loaders.text_limits import SMALL, refuse_involved
 threading.Thread(target=threading.Event().wait, daemon=True).start()
 def ring():
     os.kill(os.getpid(), signal.SIGALRM)

@@ -19,7 +19,7 @@ from bounded import COMMAND, GRAPH
 
 from preflight.api import check as check_files
 from preflight.api import check_text, installed
-from preflight.checking.checker import Checker
+from preflight.checking.configured_checker import Checker
 from preflight.checking.discovery import Named
 from preflight.checking.engine import Report
 from preflight.loaders.document import Document
@@ -189,7 +189,7 @@ def test_a_check_that_does_not_end_is_an_error_of_its_file(
 
     load = checked_sources.load
     monkeypatch.setattr(checked_sources, "load", lambda source: endless() if "slow" in source.name else load(source))
-    monkeypatch.setattr("preflight.checking.checker.CHECK_SECONDS", 0.3)
+    monkeypatch.setattr("preflight.checking.configured_checker.CHECK_SECONDS", 0.3)
     checker = Checker(Settings(), installed())
     reports = {}
     for name in ("slow.yaml", "run.yaml"):

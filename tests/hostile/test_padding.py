@@ -9,8 +9,8 @@ from clock import takes_at_most
 from preflight.api import check_text
 from preflight.checking.engine import Report
 from preflight.loaders import load
-from preflight.loaders.bounds import MAX_PADDED, MAX_SCRIPT
 from preflight.loaders.shell.bash_parser import without_padding
+from preflight.loaders.text_limits import MAX_PADDED, MAX_SCRIPT
 from preflight.source.source_file import InputError, Source
 
 pytestmark = pytest.mark.slow

@@ -56,7 +56,7 @@ RUN_TIME = {
     "preflight/loaders/yaml_scalars.py": [],
     "preflight/loaders/shell/expr_command.py": [],
     "preflight/loaders/shell/bash_parser.py": ["\n\t*word(?=\n|\\Z)"],
-    "preflight/loaders/shell/launch_faults.py": [
+    "preflight/loaders/shell/unset_variables_and_unreached_launches.py": [
         *[r"(?<=\n)([ \t]+)word[ \t]*(?=\n|\Z)|(?<=\n)word[ \t]+(?=\n|\Z)"],
         *[r"(?m)^[ \t]*name[ \t]+="],
     ],

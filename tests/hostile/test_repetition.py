@@ -11,7 +11,7 @@ from shapes import SHAPES
 from watched import SECONDS, preflight
 
 from preflight import check_text
-from preflight.loaders.bounds import MAX_SCRIPT, MAX_TEXT, SMALL
+from preflight.loaders.text_limits import MAX_SCRIPT, MAX_TEXT, SMALL
 
 pytestmark = pytest.mark.slow
 LONGEST = 2_500_000

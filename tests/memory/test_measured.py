@@ -8,7 +8,7 @@ import pytest
 from memory_plans import make
 
 import preflight
-from preflight.checking.checker import Checker
+from preflight.checking.configured_checker import Checker
 from preflight.memory import estimate
 from preflight.plugins.manager import load
 from preflight.run.cluster import Cluster, Device

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from preflight.loaders.bounds import MAX_PADDED
 from preflight.loaders.document import MARK, Document, Problem
 from preflight.loaders.file_kinds import is_script
 from preflight.loaders.shell.assignments import distinct
@@ -12,11 +11,17 @@ from preflight.loaders.shell.bash_parser import Tree, parse
 from preflight.loaders.shell.command_effects import Commands
 from preflight.loaders.shell.cut_commands_and_unused_variables import LOST, faults
 from preflight.loaders.shell.edit_ranges_and_comments import comments
-from preflight.loaders.shell.launch_faults import launch_faults, not_launched, own_exit, swallowed
 from preflight.loaders.shell.launches import Found, outside
 from preflight.loaders.shell.silent_mistakes import launch_slips, slips
 from preflight.loaders.shell.syntax_errors import Refusal, refusal, with_cause
+from preflight.loaders.shell.unset_variables_and_unreached_launches import (
+    launch_faults,
+    not_launched,
+    own_exit,
+    swallowed,
+)
 from preflight.loaders.slurm import sbatch, variables
+from preflight.loaders.text_limits import MAX_PADDED
 from preflight.source.resolved_words import Piece
 from preflight.source.source_file import Source, Span
 from preflight.source.typing_placeholders import Protocol

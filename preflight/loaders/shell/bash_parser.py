@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from time import thread_time
 
-from preflight.loaders.bounds import MAX_SCRIPT, refuse_involved, refuse_large
 from preflight.loaders.document import MARK
+from preflight.loaders.text_limits import MAX_SCRIPT, refuse_involved, refuse_large
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.record import NamedTuple
 from preflight.source.source_file import InputError, Source, Span

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import islice
 
-from preflight.loaders.bounds import MAX_SCRIPT
 from preflight.loaders.document import Problem
+from preflight.loaders.shell.bash_command_syntax import Block, Commands
 from preflight.loaders.shell.bash_delimiters import Refused, TooDeep
 from preflight.loaders.shell.bash_parser import UNFILLED, without_placeholders
-from preflight.loaders.shell.bash_syntax_check import Block, Commands
 from preflight.loaders.shell.bash_tokens import REDIRECTIONS
+from preflight.loaders.text_limits import MAX_SCRIPT
 from preflight.source.finding import Message
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.merge_conflict import conflict
