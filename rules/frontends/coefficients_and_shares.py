@@ -19,8 +19,21 @@ KL = 1
 """Twice the largest KL coefficient of a published run, 0.5."""
 RATE = 1e-4
 """Ten times the highest learning rate of a published run that trains all weights with reinforcement learning, 1e-5."""
+STRENGTH = 5
+"""Five times the largest beta of a published run that learns from preferences, 1."""
+TUNING = 5e-4
+"""50 times the usual learning rate of a run that fine-tunes all weights, 1e-5."""
+WIDE = 0.1
+"""250 times the largest clipping range of a published run with gspo, 4e-4."""
 MOST = 0.5
 """Published runs warm up for at most 0.3 of the run and hold out at most 0.02 of the data."""
+OWN_REWARD = all_of(
+    a.rollout_batch_size.is_set,
+    a.custom_rm_path.is_none,
+    a.custom_generate_function_path.is_none,
+    ~a.rollout_function_path.given,
+    ~a.debug_rollout_only,
+)
 TRAINER = a.entry == "verl.trainer.main_ppo"
 REWARDED = a.rlhf_type == "grpo"
 LOSS = a.checkpoint_metric.has("loss")
@@ -104,6 +117,7 @@ def warm_up(trains: Expression, share: Expression, upstream: str, after: str) ->
 LOSSES: Mapping[str, str] = {"verl": "verl/workers/utils/losses.py", "slime": "slime/backends/megatron_utils/loss.py"}
 NEMO_LOSS = "nemo_rl/algorithms/loss/loss_functions.py"
 SWIFT_GRPO = "swift/megatron/trainers/grpo_trainer.py"
+SWIFT_ARGUMENTS = "swift/megatron/arguments/megatron_args.py"
 CORE = "megatron/core/optimizer_param_scheduler.py"
 
 VERL.add(
@@ -121,6 +135,14 @@ VERL.add(
     rate(all_of(TRAINER, a.lora_rank == 0, a.optimizer == "adam"), "verl/workers/config/optimizer.py"),
     clipping(TRAINER, a.clip_ratio_low, a.clip_ratio_high, "verl/trainer/ppo/core_algos.py:1322"),
     warm_up(all_of(TRAINER, a.optim_warmup_steps <= 0), a.optim_warmup_ratio, f"{CORE}:160", "verl/warm-up-over-decay"),
+    refuse(
+        "overlong-buffer-above-response",
+        all_of(TRAINER, a.overlong_enable.is_in(True), a.overlong_len > a.max_resp_len),
+        message="overlong_buffer_cfg.len {overlong_len} is above max_resp_len {max_resp_len}, the length of a response",
+        why="the reward manager is refused when it is created, after the models are loaded",
+        upstream="verl/experimental/reward_loop/reward_manager/dapo.py:43",
+        at=(a.overlong_len, a.max_resp_len),
+    ),
     refuse(
         "greedy-rollouts",
         all_of(TRAINER, ~a.rollout_val_do_sample, ~a.distillation_enabled, a.rollout_temperature <= 0),
@@ -164,7 +186,37 @@ NEMO_RL.add(
         at=(a.checkpoint_higher_is_better, a.checkpoint_metric),
     ),
 )
+LABELLED = ("deepscaler", "dapo", "math", "f1")
+"""Rewards of slime that compare the response with a label."""
 SLIME.add(
+    refuse(
+        "random-reward",
+        all_of(OWN_REWARD, a.rm_type == "random"),
+        message="--rm-type random draws each reward, 0 or 1, at random",
+        why="the option tests the data flow; the policy learns noise",
+        upstream="slime/rollout/rm_hub/__init__.py:91",
+        severity=Severity.WARNING,
+        at=(a.rm_type,),
+    ),
+    refuse(
+        "reward-without-labels",
+        all_of(OWN_REWARD, a.rm_type.is_in(*LABELLED), a.label_key.is_none, a.prompt_data.is_set),
+        message="--rm-type {rm_type} compares responses with labels, but --label-key is not given, so no sample has one",
+        why="the first rollout fails, or all its rewards are 0",
+        upstream="slime/utils/data.py:260",
+        severity=Severity.WARNING,
+        at=(a.rm_type,),
+    ),
+    refuse(
+        "sequence-ratio-never-clipped",
+        all_of(a.advantage_estimator == "gspo", a.eps_clip >= WIDE, a.rollout_batch_size.is_set),
+        message="--eps-clip {eps_clip} is the range of a token's ratio, but gspo clips the ratio of a sequence, for which "
+        "published runs use 1e-4 to 4e-4",
+        why="the mean over the tokens of a sequence hardly leaves such a range, so nothing is clipped",
+        upstream="slime/backends/megatron_utils/loss.py:965",
+        severity=Severity.WARNING,
+        at=(a.eps_clip, a.advantage_estimator),
+    ),
     entropy(a.rollout_batch_size.is_set, a.entropy_coef, f"{LOSSES['slime']}:1114"),
     distance(all_of(a.rollout_batch_size.is_set, a.use_kl_loss), a.kl_loss_coef, f"{LOSSES['slime']}:1130"),
 )
@@ -173,6 +225,35 @@ MS_SWIFT.add(
     rate(
         all_of(a.rlhf_type.is_in("grpo", "dpo", "kto"), a.tuner_type == "full", a.optimizer == "adam"),
         f"{SWIFT_GRPO}:1104",
+    ),
+    refuse(
+        "beta-far-too-high",
+        all_of(a.rlhf_type.is_in("dpo", "kto"), a.loss_type.is_none, a.beta >= STRENGTH),
+        message="--beta is {beta}, but published runs with {rlhf_type} use 0.1 to 0.5; the point may be missing",
+        why="the model is held to the reference model, so it hardly learns the preferences",
+        upstream="swift/megatron/trainers/dpo_trainer.py:25",
+        severity=Severity.WARNING,
+        at=(a.beta,),
+    ),
+    refuse(
+        "feedback-without-weight",
+        all_of(a.rlhf_type == "kto", any_of(a.desirable_weight == 0, a.undesirable_weight == 0)),
+        message="kto has --desirable_weight {desirable_weight} and --undesirable_weight {undesirable_weight}, so half of "
+        "the feedback is not learned",
+        upstream="swift/megatron/trainers/kto_trainer.py:32",
+        severity=Severity.WARNING,
+        at=(a.desirable_weight, a.undesirable_weight),
+    ),
+    refuse(
+        "fine-tuning-rate-too-high",
+        all_of(a.entry == "sft", a.tuner_type == "full", a.optimizer == "adam", a.lr >= TUNING),
+        message="--lr {lr} changes all weights, but fine-tuning of all weights usually takes about 1e-5; the exponent may "
+        "be wrong",
+        why="what the model knows is lost within a few steps",
+        upstream=SWIFT_ARGUMENTS,
+        severity=Severity.WARNING,
+        at=(a.lr,),
+        after=("megatron/fine-tuning-rate-too-high", "megatron/learning-rate-far-too-high"),
     ),
     warm_up(a.lr.is_set, a.lr_warmup_fraction, f"{CORE}:160", "ms-swift/warm-up-whole-run"),
     refuse(
