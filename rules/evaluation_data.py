@@ -91,9 +91,10 @@ def _typed(job: Job, value: Value) -> list[str]:
                     return [text.partition("=")[2]]
                 rest = []
                 for next_ in words[at + 1 :]:
-                    if (text := _shown(next_)) is None or text.startswith("--"):
+                    part = _shown(next_)
+                    if part is None or part.startswith("--"):
                         break
-                    rest.append(text)
+                    rest.append(part)
                 return rest
     return []
 

@@ -124,7 +124,7 @@ VERL.add(
     entropy(TRAINER, a.entropy_coeff, f"{LOSSES['verl']}:128"),
     distance(all_of(TRAINER, a.use_kl_loss), a.actor_kl_coef, f"{LOSSES['verl']}:140"),
     refuse(
-        "reference-outweighs-rewards",
+        "penalty-outweighs-reward",
         all_of(TRAINER, a.use_kl_in_reward, a.reward_kl_coef >= KL),
         message="algorithm.kl_ctrl.kl_coef is {reward_kl_coef}, but published runs use 0 to 0.01; a digit may be missing",
         why="the distance to the reference model outweighs the rewards, so the policy hardly changes",
@@ -137,7 +137,12 @@ VERL.add(
     warm_up(all_of(TRAINER, a.optim_warmup_steps <= 0), a.optim_warmup_ratio, f"{CORE}:160", "verl/warm-up-over-decay"),
     refuse(
         "overlong-buffer-above-response",
-        all_of(TRAINER, a.overlong_enable.is_in(True), a.overlong_len > a.max_resp_len),
+        all_of(
+            TRAINER,
+            a.reward_manager_name == "dapo",
+            a.overlong_enable.is_in(True),
+            a.overlong_len > a.max_resp_len,
+        ),
         message="overlong_buffer_cfg.len {overlong_len} is above max_resp_len {max_resp_len}, the length of a response",
         why="the reward manager is refused when it is created, after the models are loaded",
         upstream="verl/experimental/reward_loop/reward_manager/dapo.py:43",
