@@ -25,6 +25,10 @@ TUNING = 5e-4
 """50 times the usual learning rate of a run that fine-tunes all weights, 1e-5."""
 WIDE = 0.1
 """250 times the largest clipping range of a published run with gspo, 4e-4."""
+HOT = 3
+"""Twice the highest temperature of a published run, 1.6."""
+CRITIC = 1e-3
+"""50 times the highest learning rate of a published critic, 2e-5."""
 MOST = 0.5
 """Published runs warm up for at most 0.3 of the run and hold out at most 0.02 of the data."""
 OWN_REWARD = all_of(
@@ -114,6 +118,20 @@ def warm_up(trains: Expression, share: Expression, upstream: str, after: str) ->
     )
 
 
+def heat(trains: Expression, temperature: Expression, upstream: str) -> Constraint:
+    """A temperature at which almost every token is as likely as any other."""
+    return refuse(
+        "rollouts-of-random-tokens",
+        all_of(trains, temperature >= HOT),
+        message="the rollouts sample at temperature {temperature}, but published runs use 0.6 to 1.6; the point may be missing",
+        why="logits are divided by the temperature, so the model writes random tokens and gets no rewards to learn from",
+        shows={"temperature": temperature},
+        upstream=upstream,
+        severity=Severity.WARNING,
+        at=(temperature,),
+    )
+
+
 LOSSES: Mapping[str, str] = {"verl": "verl/workers/utils/losses.py", "slime": "slime/backends/megatron_utils/loss.py"}
 NEMO_LOSS = "nemo_rl/algorithms/loss/loss_functions.py"
 SWIFT_GRPO = "swift/megatron/trainers/grpo_trainer.py"
@@ -132,7 +150,17 @@ VERL.add(
         severity=Severity.WARNING,
         at=(a.reward_kl_coef,),
     ),
-    rate(all_of(TRAINER, a.lora_rank == 0, a.optimizer == "adam"), "verl/workers/config/optimizer.py"),
+    rate(all_of(TRAINER, a.lora_rank == 0, a.optimizer == "adam"), "verl/workers/config/optimizer.py:47"),
+    refuse(
+        "critic-rate-too-high",
+        all_of(TRAINER, a.adv_estimator == "gae", a.critic_lr >= CRITIC),
+        message="critic.optim.lr is {critic_lr}, but published runs use about 1e-5; the exponent may be wrong",
+        why="the critic loses what its model knows, so the advantages that the actor learns from are noise",
+        upstream="verl/workers/config/optimizer.py:47",
+        severity=Severity.WARNING,
+        at=(a.critic_lr,),
+    ),
+    heat(TRAINER, a.rollout_temperature, "verl/workers/engine/megatron/transformer_impl.py:1191"),
     clipping(TRAINER, a.clip_ratio_low, a.clip_ratio_high, "verl/trainer/ppo/core_algos.py:1322"),
     warm_up(all_of(TRAINER, a.optim_warmup_steps <= 0), a.optim_warmup_ratio, f"{CORE}:160", "verl/warm-up-over-decay"),
     refuse(
@@ -163,6 +191,11 @@ NEMO_RL.add(
     rate(
         all_of(a.megatron_enabled, a.num_generations_per_prompt.is_set, a.optimizer == "adam", ~a.peft_enabled),
         NEMO_LOSS,
+    ),
+    heat(
+        a.num_generations_per_prompt.is_set,
+        a.generation_temperature,
+        "nemo_rl/models/generation/vllm/vllm_worker.py:508",
     ),
     clipping(a.num_generations_per_prompt.is_set, a.ratio_clip_min, a.ratio_clip_max, f"{NEMO_LOSS}:475"),
     refuse(
@@ -222,10 +255,22 @@ SLIME.add(
         severity=Severity.WARNING,
         at=(a.eps_clip, a.advantage_estimator),
     ),
+    heat(a.rollout_batch_size.is_set, a.rollout_temperature, "slime/backends/megatron_utils/loss.py:91"),
     entropy(a.rollout_batch_size.is_set, a.entropy_coef, f"{LOSSES['slime']}:1114"),
     distance(all_of(a.rollout_batch_size.is_set, a.use_kl_loss), a.kl_loss_coef, f"{LOSSES['slime']}:1130"),
 )
 MS_SWIFT.add(
+    heat(REWARDED, a.temperature, f"{SWIFT_GRPO}:896"),
+    refuse(
+        "balance-loss-outweighs",
+        a.moe_aux_loss_coeff >= 1,
+        message="the router's loss outweighs the loss of the language model: --moe_aux_loss_coeff {moe_aux_loss_coeff}",
+        why="published runs use 1e-6 to 0.02: with this value the run balances the experts and learns nothing else",
+        upstream="megatron/core/transformer/moe/router.py:259",
+        severity=Severity.WARNING,
+        at=(a.moe_aux_loss_coeff,),
+        after=("megatron/balance-loss-outweighs",),
+    ),
     distance(REWARDED, a.beta, f"{SWIFT_GRPO}:1104"),
     rate(
         all_of(a.rlhf_type.is_in("grpo", "dpo", "kto"), a.tuner_type == "full", a.optimizer == "adam"),
