@@ -80,7 +80,7 @@ def _names(job: Job, value: Value) -> list[str]:
 
 
 def _typed(job: Job, value: Value) -> list[str]:
-    """The words of an option whose value is not known, as far as they consist of text and variables."""
+    """The words of an option with an unknown value, as far as they consist of text and variables."""
     option = str(value.setting.key[-1]) if value.setting is not None else ""
     for document in job.documents:
         words = document.launch.words if document.launch is not None else ()

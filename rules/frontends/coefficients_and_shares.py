@@ -135,8 +135,6 @@ def heat(trains: Expression, temperature: Expression, upstream: str) -> Constrai
 LOSSES: Mapping[str, str] = {"verl": "verl/workers/utils/losses.py", "slime": "slime/backends/megatron_utils/loss.py"}
 NEMO_LOSS = "nemo_rl/algorithms/loss/loss_functions.py"
 SWIFT_GRPO = "swift/megatron/trainers/grpo_trainer.py"
-SWIFT_ARGUMENTS = "swift/megatron/arguments/megatron_args.py"
-CORE = "megatron/core/optimizer_param_scheduler.py"
 
 VERL.add(
     entropy(TRAINER, a.entropy_coeff, f"{LOSSES['verl']}:128"),
@@ -156,13 +154,18 @@ VERL.add(
         all_of(TRAINER, a.adv_estimator == "gae", a.critic_lr >= CRITIC),
         message="critic.optim.lr is {critic_lr}, but published runs use about 1e-5; the exponent may be wrong",
         why="the critic loses what its model knows, so the advantages that the actor learns from are noise",
-        upstream="verl/workers/config/optimizer.py:47",
+        upstream="verl/workers/config/critic.py",
         severity=Severity.WARNING,
         at=(a.critic_lr,),
     ),
-    heat(TRAINER, a.rollout_temperature, "verl/workers/engine/megatron/transformer_impl.py:1191"),
+    heat(TRAINER, a.rollout_temperature, "verl/experimental/agent_loop/agent_loop.py:605"),
     clipping(TRAINER, a.clip_ratio_low, a.clip_ratio_high, "verl/trainer/ppo/core_algos.py:1322"),
-    warm_up(all_of(TRAINER, a.optim_warmup_steps <= 0), a.optim_warmup_ratio, f"{CORE}:160", "verl/warm-up-over-decay"),
+    warm_up(
+        all_of(TRAINER, a.optim_warmup_steps <= 0),
+        a.optim_warmup_ratio,
+        "verl/utils/megatron/optimizer.py:249",
+        "verl/warm-up-over-decay",
+    ),
     refuse(
         "overlong-buffer-above-response",
         all_of(
@@ -203,7 +206,7 @@ NEMO_RL.add(
         all_of(a.num_generations_per_prompt > 1, a.generation_temperature == 0),
         message="at policy.generation.temperature 0 all generations of a prompt are the same",
         why="groups of equal generations have no advantage, so the model learns nothing",
-        upstream="nemo_rl/algorithms/advantage_estimator.py:54",
+        upstream="nemo_rl/algorithms/advantage_estimator.py:72",
         severity=Severity.WARNING,
         at=(a.generation_temperature,),
     ),
@@ -255,12 +258,12 @@ SLIME.add(
         severity=Severity.WARNING,
         at=(a.eps_clip, a.advantage_estimator),
     ),
-    heat(a.rollout_batch_size.is_set, a.rollout_temperature, "slime/backends/megatron_utils/loss.py:91"),
+    heat(a.rollout_batch_size.is_set, a.rollout_temperature, "slime/backends/megatron_utils/loss.py:500"),
     entropy(a.rollout_batch_size.is_set, a.entropy_coef, f"{LOSSES['slime']}:1114"),
     distance(all_of(a.rollout_batch_size.is_set, a.use_kl_loss), a.kl_loss_coef, f"{LOSSES['slime']}:1130"),
 )
 MS_SWIFT.add(
-    heat(REWARDED, a.temperature, f"{SWIFT_GRPO}:896"),
+    heat(REWARDED, a.temperature, "swift/megatron/trainers/rollout_mixin.py:142"),
     refuse(
         "balance-loss-outweighs",
         a.moe_aux_loss_coeff >= 1,
@@ -274,7 +277,7 @@ MS_SWIFT.add(
     distance(REWARDED, a.beta, f"{SWIFT_GRPO}:1104"),
     rate(
         all_of(a.rlhf_type.is_in("grpo", "dpo", "kto"), a.tuner_type == "full", a.optimizer == "adam"),
-        f"{SWIFT_GRPO}:1104",
+        "swift/megatron/utils/megatron_lm_utils.py:596",
     ),
     refuse(
         "beta-far-too-high",
@@ -300,12 +303,14 @@ MS_SWIFT.add(
         message="--lr {lr} changes all weights, but fine-tuning of all weights usually takes about 1e-5; the exponent may "
         "be wrong",
         why="what the model knows is lost within a few steps",
-        upstream=SWIFT_ARGUMENTS,
+        upstream="swift/megatron/arguments/megatron_args.py:529",
         severity=Severity.WARNING,
         at=(a.lr,),
         after=("megatron/fine-tuning-rate-too-high", "megatron/learning-rate-far-too-high"),
     ),
-    warm_up(a.lr.is_set, a.lr_warmup_fraction, f"{CORE}:160", "ms-swift/warm-up-whole-run"),
+    warm_up(
+        a.lr.is_set, a.lr_warmup_fraction, "swift/megatron/utils/megatron_lm_utils.py:589", "ms-swift/warm-up-whole-run"
+    ),
     refuse(
         "most-data-held-out",
         all_of(a.split_dataset_ratio > MOST, a.split_dataset_ratio < 1),

@@ -67,7 +67,7 @@ def check(job: Job) -> Iterator[Finding]:
         message = Message("eps is {eps}, but usual values are 1e-8 to 1e-15; a minus sign may be missing", eps=eps[1])
         yield Finding(message, job.place(eps[0]), key=eps[0].key)
     if (ratio := _number(job, "lr_schedule.warmup_ratio")) is not None and MOST_WARMUP <= ratio[1] <= 1:
-        message = Message("warmup_ratio is {ratio}, so the warm-up is most of the run", ratio=ratio[1])
+        message = Message("warmup_ratio is {ratio}, so the warm-up takes half of the run or more", ratio=ratio[1])
         yield Finding(message, job.place(ratio[0]), key=ratio[0].key)
 
 
