@@ -1,4 +1,4 @@
-"""Writes preflight/cli/fast_parser_options.py: the options of the commands that hooks run, from typer's own definitions.
+"""Writes preflight/cli/fast_parser_options.py: the options of commands that hooks run, from the definitions of typer.
 
 python tests/update_option_table.py
 """

@@ -331,11 +331,8 @@ MEGATRON.add(
     ),
     refuse(
         "adam-epsilon-too-large",
-        all_of(TRAINS, a.optimizer == "adam", a.adam_eps >= 0.1),
-        message=(
-            "--adam-eps is {adam_eps}, but usual values are 1e-8 to 1e-15; the minus sign of the exponent may be "
-            "missing"
-        ),
+        all_of(TRAINS, a.optimizer == "adam", a.adam_eps >= 1e-3),
+        message="--adam-eps is {adam_eps}, but published runs use 1e-15 to 1e-5; the exponent may be wrong",
         why="epsilon outweighs the average of the gradients, and weights move by far less than the learning rate",
         severity=Severity.WARNING,
         at=(a.adam_eps,),

@@ -3,7 +3,7 @@
 ## What it does
 For training runs with an optimizer of the Adam family, checks for `betas` (or `beta1` and `beta2`) where the first is
 greater than the second, a learning rate of at least 0.05 (0.01 if `run_mode` is `finetune` or a checkpoint is loaded),
-a weight decay of at least 10, an `eps` of at least 0.1, and a `warmup_ratio` greater than 0.5.
+a weight decay of at least 10, an `eps` of at least 0.1, and a `warmup_ratio` of at least 0.5.
 
 ## Why is this bad?
 The framework accepts these values. With swapped betas, Adam averages gradients over more steps than their squares,
@@ -66,8 +66,8 @@ def check(job: Job) -> Iterator[Finding]:
     if (eps := _number(job, "optimizer.eps")) is not None and eps[1] >= HIGHEST_EPSILON:
         message = Message("eps is {eps}, but usual values are 1e-8 to 1e-15; a minus sign may be missing", eps=eps[1])
         yield Finding(message, job.place(eps[0]), key=eps[0].key)
-    if (ratio := _number(job, "lr_schedule.warmup_ratio")) is not None and MOST_WARMUP < ratio[1] <= 1:
-        message = Message("warmup_ratio is {ratio}, so the warm-up is most of the run", ratio=ratio[1])
+    if (ratio := _number(job, "lr_schedule.warmup_ratio")) is not None and MOST_WARMUP <= ratio[1] <= 1:
+        message = Message("warmup_ratio is {ratio}, so the warm-up takes half of the run or more", ratio=ratio[1])
         yield Finding(message, job.place(ratio[0]), key=ratio[0].key)
 
 

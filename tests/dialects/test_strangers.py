@@ -248,3 +248,13 @@ def test_a_choice_that_no_release_accepts_is_told_beside_an_option_of_a_fork(mor
     script = launch(more).replace("NullTokenizer", "HuggingFaceTokeniser")
     found = severities(preflight.check_text(script, name="run.sh"))
     assert found["bad-choice"] in (Severity.WARNING, Severity.ERROR)
+
+
+def test_a_launch_without_words_is_read(tmp_path: Path) -> None:
+    text = (
+        "GBS=$(( MBS * 4 ))\n"
+        'docker exec box bash -lc "\n" 2>&1 | tee "${RUN}/out.log"\n'
+        'docker exec box pkill -9 -f "swift|torch.distributed.run|sft.py" || true\n'
+    )
+    write(tmp_path, {"sweep.sh": text})
+    assert not preflight.check(tmp_path / "sweep.sh").crashes

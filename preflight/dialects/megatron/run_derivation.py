@@ -166,8 +166,8 @@ LAYOUT = (
 """Options that another way to state the layout replaces."""
 MODEL_FILE = "--mm-model"
 """The MindSpeed-MM option for the file that describes its network; sizes on the command line are not used."""
-_READS_FILE = lazy_pattern(r"^--(\w+-)?(config|conf|yaml|cfg|args)([-_](file|path|yaml))?$")
-"""A fork's option for a file with more options."""
+_READS_FILE = lazy_pattern(r"^--(?!eval-)(\w+-)?(config|conf|yaml|cfg|args)([-_](file|path|yaml))?$")
+"""A fork's option for a file with more options; slime's --eval-config names one that lists evaluation data."""
 _SETS_LAYOUT = lazy_pattern(
     r"(pipe|parallel|layout|partition|shard|stage|strategy)[\w-]*-(config|file|json|plan|path)$|-(layout|strategy)-"
 )

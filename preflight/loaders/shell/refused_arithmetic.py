@@ -31,7 +31,7 @@ def refused_arithmetic(found: Found, commands: Commands) -> Iterator[Problem]:
         return
     told: set[int] = set()
     words = (*found.taken.launch.launcher_words, *found.taken.launch.words)
-    for before, word in pairwise((words[0], *words)):
+    for before, word in pairwise((*words[:1], *words)):
         for one in word.pieces or (word,):
             because = one.because
             if one.text is not None or not isinstance(because, NoInteger) or because.place.start in told:

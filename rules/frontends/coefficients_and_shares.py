@@ -1,0 +1,324 @@
+"""Coefficients, rates and shares that front ends accept, but with which the policy learns something else."""
+
+from collections.abc import Mapping
+
+from preflight.dialects.megatron import megatron_names
+from preflight.frontends.front_end import names
+from preflight.lint.constraint import Constraint, ConstraintSet, refuse
+from preflight.lint.expressions import Expression, Handles, all_of, any_of
+from preflight.source.finding import Severity
+
+UNCHECKED = "no check covers this value, and the run is not the one that was intended"
+VERL, NEMO_RL = ConstraintSet("verl", why=UNCHECKED), ConstraintSet("nemo-rl", why=UNCHECKED)
+SLIME, MS_SWIFT = ConstraintSet("slime", why=UNCHECKED), ConstraintSet("ms-swift", why=UNCHECKED)
+a = Handles(megatron_names() | names("verl") | names("nemo-rl") | names("slime") | names("ms-swift"))
+
+ENTROPY = 0.1
+"""Ten times the largest entropy coefficient of a published run, 0.01."""
+KL = 1
+"""Twice the largest KL coefficient of a published run, 0.5."""
+RATE = 1e-4
+"""Ten times the highest learning rate of a published run that trains all weights with reinforcement learning, 1e-5."""
+STRENGTH = 5
+"""Five times the largest beta of a published run that learns from preferences, 1."""
+TUNING = 5e-4
+"""50 times the usual learning rate of a run that fine-tunes all weights, 1e-5."""
+WIDE = 0.1
+"""250 times the largest clipping range of a published run with gspo, 4e-4."""
+HOT = 3
+"""Twice the highest temperature of a published run, 1.6."""
+CRITIC = 1e-3
+"""50 times the highest learning rate of a published critic, 2e-5."""
+MOST = 0.5
+"""Published runs warm up for at most 0.3 of the run and hold out at most 0.02 of the data."""
+OWN_REWARD = all_of(
+    a.rollout_batch_size.is_set,
+    a.custom_rm_path.is_none,
+    a.custom_generate_function_path.is_none,
+    ~a.rollout_function_path.given,
+    ~a.debug_rollout_only,
+)
+TRAINER = a.entry == "verl.trainer.main_ppo"
+REWARDED = a.rlhf_type == "grpo"
+LOSS = a.checkpoint_metric.has("loss")
+GAIN = any_of(a.checkpoint_metric.has("accuracy"), a.checkpoint_metric.has("reward"))
+
+
+def entropy(trains: Expression, coefficient: Expression, upstream: str) -> Constraint:
+    """An entropy bonus that outweighs the reward."""
+    return refuse(
+        "entropy-outweighs-reward",
+        all_of(trains, coefficient >= ENTROPY),
+        message="the entropy coefficient is {coefficient}, but published runs use 0 to 0.01",
+        why=(
+            "advantages are about 1 and the entropy is subtracted from the loss, so the policy gains more from random "
+            "tokens than from rewards"
+        ),
+        shows={"coefficient": coefficient},
+        upstream=upstream,
+        severity=Severity.WARNING,
+        at=(coefficient,),
+    )
+
+
+def distance(trains: Expression, coefficient: Expression, upstream: str) -> Constraint:
+    """A KL coefficient that holds the policy where it is."""
+    return refuse(
+        "reference-outweighs-reward",
+        all_of(trains, coefficient >= KL),
+        message="the KL coefficient is {coefficient}, but published runs use 0 to 0.5; a digit may be missing",
+        why="the distance to the reference model outweighs the rewards, so the policy hardly changes",
+        shows={"coefficient": coefficient},
+        upstream=upstream,
+        severity=Severity.WARNING,
+        at=(coefficient,),
+    )
+
+
+def rate(trains: Expression, upstream: str) -> Constraint:
+    """A learning rate of pre-training or of adapters."""
+    return refuse(
+        "rate-of-pretraining",
+        all_of(trains, a.lr >= RATE),
+        message="the learning rate {lr} is typical of pre-training, but published reinforcement-learning runs that "
+        "train all weights use about 1e-6",
+        why="the policy leaves the model that it started from within a few steps; the exponent may be wrong",
+        upstream=upstream,
+        severity=Severity.WARNING,
+        at=(a.lr,),
+    )
+
+
+def clipping(trains: Expression, low: Expression, high: Expression, upstream: str) -> Constraint:
+    """A clipping range whose ends are swapped, or one of which has lost a digit."""
+    return refuse(
+        "clip-range-reversed",
+        all_of(trains, low.is_set, high.is_set, high < low),
+        message="{high}, the upper end of the clipping range, is below {low}, the lower end",
+        why="methods with two ends have a higher upper end, so that unlikely tokens can gain; a digit may be wrong",
+        shows={"high": high, "low": low},
+        upstream=upstream,
+        severity=Severity.WARNING,
+        at=(high, low),
+    )
+
+
+def warm_up(trains: Expression, share: Expression, upstream: str, after: str) -> Constraint:
+    """A warm-up that takes most of the run."""
+    return refuse(
+        "warm-up-most-of-run",
+        all_of(trains, share.is_set, share >= MOST, share <= 1),
+        message="the learning rate rises for {share} of the run, but a warm-up usually takes 0 to 0.1 of it",
+        why="most steps are taken at a rate below the intended one; the number may lack a zero after the point",
+        shows={"share": share},
+        upstream=upstream,
+        severity=Severity.WARNING,
+        at=(share,),
+        after=(after,),
+    )
+
+
+def heat(trains: Expression, temperature: Expression, upstream: str) -> Constraint:
+    """A temperature at which almost every token is as likely as any other."""
+    return refuse(
+        "rollouts-of-random-tokens",
+        all_of(trains, temperature >= HOT),
+        message="the rollouts sample at temperature {temperature}, but published runs use 0.6 to 1.6; the point may be missing",
+        why="logits are divided by the temperature, so the model writes random tokens and gets no rewards to learn from",
+        shows={"temperature": temperature},
+        upstream=upstream,
+        severity=Severity.WARNING,
+        at=(temperature,),
+    )
+
+
+LOSSES: Mapping[str, str] = {"verl": "verl/workers/utils/losses.py", "slime": "slime/backends/megatron_utils/loss.py"}
+NEMO_LOSS = "nemo_rl/algorithms/loss/loss_functions.py"
+SWIFT_GRPO = "swift/megatron/trainers/grpo_trainer.py"
+
+VERL.add(
+    entropy(TRAINER, a.entropy_coeff, f"{LOSSES['verl']}:128"),
+    distance(all_of(TRAINER, a.use_kl_loss), a.actor_kl_coef, f"{LOSSES['verl']}:140"),
+    refuse(
+        "penalty-outweighs-reward",
+        all_of(TRAINER, a.use_kl_in_reward, a.reward_kl_coef >= KL),
+        message="algorithm.kl_ctrl.kl_coef is {reward_kl_coef}, but published runs use 0 to 0.01; a digit may be missing",
+        why="the distance to the reference model outweighs the rewards, so the policy hardly changes",
+        upstream="verl/trainer/ppo/core_algos.py:181",
+        severity=Severity.WARNING,
+        at=(a.reward_kl_coef,),
+    ),
+    rate(all_of(TRAINER, a.lora_rank == 0, a.optimizer == "adam"), "verl/workers/config/optimizer.py:47"),
+    refuse(
+        "critic-rate-too-high",
+        all_of(TRAINER, a.adv_estimator == "gae", a.critic_lr >= CRITIC),
+        message="critic.optim.lr is {critic_lr}, but published runs use about 1e-5; the exponent may be wrong",
+        why="the critic loses what its model knows, so the advantages that the actor learns from are noise",
+        upstream="verl/workers/config/critic.py",
+        severity=Severity.WARNING,
+        at=(a.critic_lr,),
+    ),
+    heat(TRAINER, a.rollout_temperature, "verl/experimental/agent_loop/agent_loop.py:605"),
+    clipping(TRAINER, a.clip_ratio_low, a.clip_ratio_high, "verl/trainer/ppo/core_algos.py:1322"),
+    warm_up(
+        all_of(TRAINER, a.optim_warmup_steps <= 0),
+        a.optim_warmup_ratio,
+        "verl/utils/megatron/optimizer.py:249",
+        "verl/warm-up-over-decay",
+    ),
+    refuse(
+        "overlong-buffer-above-response",
+        all_of(
+            TRAINER,
+            a.reward_manager_name == "dapo",
+            a.overlong_enable.is_in(True),
+            a.overlong_len > a.max_resp_len,
+        ),
+        message="overlong_buffer_cfg.len {overlong_len} is above max_resp_len {max_resp_len}, the length of a response",
+        why="the reward manager is refused when it is created, after the models are loaded",
+        upstream="verl/experimental/reward_loop/reward_manager/dapo.py:43",
+        at=(a.overlong_len, a.max_resp_len),
+    ),
+    refuse(
+        "greedy-rollouts",
+        all_of(TRAINER, ~a.rollout_val_do_sample, ~a.distillation_enabled, a.rollout_temperature <= 0),
+        message="at rollout.temperature {rollout_temperature} all samples of a prompt are the same",
+        why="groups of equal samples have no advantage, and the actor divides its logits by the temperature",
+        upstream="verl/workers/engine/megatron/transformer_impl.py:1191",
+        severity=Severity.WARNING,
+        at=(a.rollout_temperature,),
+    ),
+)
+NEMO_RL.add(
+    distance(a.num_generations_per_prompt.is_set, a.reference_policy_kl_penalty, f"{NEMO_LOSS}:432"),
+    rate(
+        all_of(a.megatron_enabled, a.num_generations_per_prompt.is_set, a.optimizer == "adam", ~a.peft_enabled),
+        NEMO_LOSS,
+    ),
+    heat(
+        a.num_generations_per_prompt.is_set,
+        a.generation_temperature,
+        "nemo_rl/models/generation/vllm/vllm_worker.py:508",
+    ),
+    clipping(a.num_generations_per_prompt.is_set, a.ratio_clip_min, a.ratio_clip_max, f"{NEMO_LOSS}:475"),
+    refuse(
+        "greedy-rollouts",
+        all_of(a.num_generations_per_prompt > 1, a.generation_temperature == 0),
+        message="at policy.generation.temperature 0 all generations of a prompt are the same",
+        why="groups of equal generations have no advantage, so the model learns nothing",
+        upstream="nemo_rl/algorithms/advantage_estimator.py:72",
+        severity=Severity.WARNING,
+        at=(a.generation_temperature,),
+    ),
+    refuse(
+        "worst-checkpoints-kept",
+        all_of(
+            a.checkpointing_enabled,
+            any_of(
+                all_of(a.checkpoint_higher_is_better.is_in(True), LOSS, ~GAIN),
+                all_of(a.checkpoint_higher_is_better.is_in(False), GAIN, ~LOSS),
+            ),
+        ),
+        message="checkpoints are ranked by {checkpoint_metric} with higher_is_better {checkpoint_higher_is_better}, so the "
+        "worst ones are kept",
+        why="keep_top_k deletes the best checkpoints, and the last evaluation takes the worst one",
+        upstream="nemo_rl/utils/checkpoint.py:350",
+        severity=Severity.WARNING,
+        at=(a.checkpoint_higher_is_better, a.checkpoint_metric),
+    ),
+)
+LABELLED = ("deepscaler", "dapo", "math", "f1")
+"""Rewards of slime that compare the response with a label."""
+SLIME.add(
+    refuse(
+        "random-reward",
+        all_of(OWN_REWARD, a.rm_type == "random"),
+        message="--rm-type random draws each reward, 0 or 1, at random",
+        why="the option tests the data flow; the policy learns noise",
+        upstream="slime/rollout/rm_hub/__init__.py:91",
+        severity=Severity.WARNING,
+        at=(a.rm_type,),
+    ),
+    refuse(
+        "reward-without-labels",
+        all_of(OWN_REWARD, a.rm_type.is_in(*LABELLED), a.label_key.is_none, a.prompt_data.is_set),
+        message="--rm-type {rm_type} compares responses with labels, but --label-key is not given, so no sample has one",
+        why="the first rollout fails, or all its rewards are 0",
+        upstream="slime/utils/data.py:260",
+        severity=Severity.WARNING,
+        at=(a.rm_type,),
+    ),
+    refuse(
+        "sequence-ratio-never-clipped",
+        all_of(a.advantage_estimator == "gspo", a.eps_clip >= WIDE, a.rollout_batch_size.is_set),
+        message="--eps-clip {eps_clip} is the range of a token's ratio, but gspo clips the ratio of a sequence, for which "
+        "published runs use 1e-4 to 4e-4",
+        why="the mean over the tokens of a sequence hardly leaves such a range, so nothing is clipped",
+        upstream="slime/backends/megatron_utils/loss.py:965",
+        severity=Severity.WARNING,
+        at=(a.eps_clip, a.advantage_estimator),
+    ),
+    heat(a.rollout_batch_size.is_set, a.rollout_temperature, "slime/backends/megatron_utils/loss.py:500"),
+    entropy(a.rollout_batch_size.is_set, a.entropy_coef, f"{LOSSES['slime']}:1114"),
+    distance(all_of(a.rollout_batch_size.is_set, a.use_kl_loss), a.kl_loss_coef, f"{LOSSES['slime']}:1130"),
+)
+MS_SWIFT.add(
+    heat(REWARDED, a.temperature, "swift/megatron/trainers/rollout_mixin.py:142"),
+    refuse(
+        "balance-loss-outweighs",
+        a.moe_aux_loss_coeff >= 1,
+        message="the router's loss outweighs the loss of the language model: --moe_aux_loss_coeff {moe_aux_loss_coeff}",
+        why="published runs use 1e-6 to 0.02: with this value the run balances the experts and learns nothing else",
+        upstream="megatron/core/transformer/moe/router.py:259",
+        severity=Severity.WARNING,
+        at=(a.moe_aux_loss_coeff,),
+        after=("megatron/balance-loss-outweighs",),
+    ),
+    distance(REWARDED, a.beta, f"{SWIFT_GRPO}:1104"),
+    rate(
+        all_of(a.rlhf_type.is_in("grpo", "dpo", "kto"), a.tuner_type == "full", a.optimizer == "adam"),
+        "swift/megatron/utils/megatron_lm_utils.py:596",
+    ),
+    refuse(
+        "beta-far-too-high",
+        all_of(a.rlhf_type.is_in("dpo", "kto"), a.loss_type.is_none, a.beta >= STRENGTH),
+        message="--beta is {beta}, but published runs with {rlhf_type} use 0.1 to 0.5; the point may be missing",
+        why="the model is held to the reference model, so it hardly learns the preferences",
+        upstream="swift/megatron/trainers/dpo_trainer.py:25",
+        severity=Severity.WARNING,
+        at=(a.beta,),
+    ),
+    refuse(
+        "feedback-without-weight",
+        all_of(a.rlhf_type == "kto", any_of(a.desirable_weight == 0, a.undesirable_weight == 0)),
+        message="kto has --desirable_weight {desirable_weight} and --undesirable_weight {undesirable_weight}, so half of "
+        "the feedback is not learned",
+        upstream="swift/megatron/trainers/kto_trainer.py:32",
+        severity=Severity.WARNING,
+        at=(a.desirable_weight, a.undesirable_weight),
+    ),
+    refuse(
+        "fine-tuning-rate-too-high",
+        all_of(a.entry == "sft", a.tuner_type == "full", a.optimizer == "adam", a.lr >= TUNING),
+        message="--lr {lr} changes all weights, but fine-tuning of all weights usually takes about 1e-5; the exponent may "
+        "be wrong",
+        why="what the model knows is lost within a few steps",
+        upstream="swift/megatron/arguments/megatron_args.py:529",
+        severity=Severity.WARNING,
+        at=(a.lr,),
+        after=("megatron/fine-tuning-rate-too-high", "megatron/learning-rate-far-too-high"),
+    ),
+    warm_up(
+        a.lr.is_set, a.lr_warmup_fraction, "swift/megatron/utils/megatron_lm_utils.py:589", "ms-swift/warm-up-whole-run"
+    ),
+    refuse(
+        "most-data-held-out",
+        all_of(a.split_dataset_ratio > MOST, a.split_dataset_ratio < 1),
+        message="--split_dataset_ratio {split_dataset_ratio} is the share that is held out for validation, so only the "
+        "rest is trained on",
+        why="the run repeats a small part of the data and never trains on the rest",
+        upstream="swift/dataset/dataset_meta.py:144",
+        severity=Severity.WARNING,
+        at=(a.split_dataset_ratio,),
+    ),
+)
