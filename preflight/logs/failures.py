@@ -315,7 +315,8 @@ class Failures:
             signature = made_.signature or next(filter(None, sources), None)
             after = made_.aftermath or open_.chained or of_launcher(one.file for one in made_.frames)
             last = open_.frames[-1]
-            text = last.source or f'File "{last.file}", line {last.line}, in {last.function}'
+            where = f", line {last.line}, in {last.function}" if last.function else ""
+            text = last.source or f'File "{last.file}"{where}'
             self._keep(made_._replace(whole=False, text=text, signature=signature, aftermath=after))
             open_.frames, open_.chained = [], False
 

@@ -256,7 +256,7 @@ def stage_of(failure: Failure) -> tuple[Cause, str] | None:
     if refused is not None:
         return refused
     if failure.kind in OF_LIBRARIES and any(LIBRARIES.search(frame.file) for frame in failure.frames[-1:]):
-        return Cause.ENVIRONMENT, "a library that the framework calls refused a call"
+        return Cause.PROGRAM, "a library that the framework calls refused a call"
     if own and failure.kind == "NotImplementedError":
         return Cause.CONFIG, "the program does not implement what is asked of it"
     if failure.kind in OWN_CODE and any(map(of_framework, failure.frames[-NEAR_THE_END:])):
