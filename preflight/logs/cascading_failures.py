@@ -92,6 +92,7 @@ MESSAGE = re.compile(
     r"|STEP \d+.* CANCELLED|srun: Force Terminated"
     r"|failure detected by watchdog|Some NCCL operations have failed|flight recorder dumps|entire process down"
     r"|Timeout at NCCL|\bAborted\b.{0,40}\(core dumped\)"
+    r"|client socket has (?:timed out|failed)|terminate called after throwing"
     r"|taking ERR code|507048|Heartbeat Lost|HcclAllreduce failed|wait for notify|Fail to get rank table"
     r"|[Mm]onitor(?:ed)?Barrier|peer (?:down|closed)|Unhandled error \(suppress with|destroy_process_group"
     r"|CUDA error: unspecified launch failure.*ProcessGroup|Worker exited|Application abort"

@@ -8,7 +8,7 @@ C = Cause
 OF_DEVICES: tuple[Signature, ...] = (
     Signature(
         "cublas", C.UNKNOWN,
-        r"CUBLAS_STATUS_(?!ALLOC)\w+|cuBLAS Error:|cublasLt\w* (?:failed|error)"
+        r"CUBLAS_STATUS_(?!ALLOC)\w+|cuBLAS Error:|cuBLAS API failed|cublasLt\w* (?:failed|error)"
         r"|Unable to find (?:any )?suitable (?:cuBLAS|algorithm)|HIPBLAS_STATUS_\w+",
         "cuBLAS refused a matrix product",
         "check that driver, CUDA and torch are compatible and that only one copy of cuBLAS is on the path; a full "

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from preflight.logs.ascend import OF_ASCEND
 from preflight.logs.cascading_failures import in_teardown
 from preflight.logs.cause_types import Cause, Signature
-from preflight.logs.exception_origin import PROGRAMS, class_of_kind, cut_off, placed
+from preflight.logs.exception_origin import PROGRAMS, cut_off, placed
 from preflight.logs.failures import Failure
 from preflight.logs.framework_messages import Statement, statement_of
 from preflight.logs.stages import LOADED, TO_ENGINE, stage_of
@@ -233,7 +233,7 @@ def _unsigned(root: Failure, statement: Statement | None, stage: tuple[Cause, st
         return place[0], place[1], PROGRAMS, statement, None
     if root.whole and root.kind and root.message and not root.frames:
         says = Message("{kind}: the log has its message, not the place where it was raised", kind=root.kind)
-        return class_of_kind(root.kind), says, PROGRAMS, statement, None
+        return Cause.UNKNOWN, says, PROGRAMS, statement, None
     return Cause.UNKNOWN, (not root.whole and cut_off(root)) or "I don't know", "", statement, None
 
 

@@ -16,7 +16,7 @@ from preflight.source.record import NamedTuple
 
 TRACEBACK = re.compile(r"^(?:\s*\W{0,2}|.{1,400}[:,] |╭─+ )Traceback \(most recent call last\):?")
 FRAME = re.compile(r"""^\s*File ["'](.+?)["']?, line (\d+)(?:,? in(?: (.+))?)? *$""")
-CUT_FRAME = re.compile(r"""^\s*File ["'](/?[\w./-]+\.py)["']?,?(?: l?i?n?e?)?$""")
+CUT_FRAME = re.compile(r"""^\s*File ["'](/?[\w./-]+\.py)["']?,?(?: l?i?n?e?(?: \d{0,7},?(?: in?)?)?)?$""")
 """A frame of which the end is missing."""
 SHORT_FRAME = re.compile(r"""^\s*(?:\S*/)?([\w./-]+\.py)["'], line (\d+), in(?: (\S+))? *$""")
 OTHER_FRAME = re.compile(r"^(?:│ |File )(\S*\.py):(\d+),? in *([\w.<>]*)[^│\n]*│?$")
@@ -157,7 +157,7 @@ class Failures:
                 if one.file == name and one.kind and one.whole and not one.aftermath:
                     of_one.setdefault(one.rank, {}).setdefault(one.alike[:2], []).append(key)
                     often = self._times.get(key, 0) >= (REPEATED_BY_ANY if one.rank is None else REPEATED)
-                    kept[key] = one._replace(passed=one.order < before, repeated=often)
+                    kept[key] = one._replace(passed=one.passed or one.order < before, repeated=often)
                 elif one.file == name and one.order < before:
                     kept[key] = one._replace(passed=True)
         for alike in of_one.values():
@@ -193,7 +193,7 @@ class Failures:
             self._until = self._order + NEAR
         elif text.startswith(CHAINED):
             # without the first exception of the chain, which was cut off, the second one shows most
-            open_.chained, open_.last = bool(self._found), None
+            open_.chained, open_.last = bool(self._found) and not _looks_up_kernel(open_.last), None
         elif told := OF_RAY.match(text):
             made_ = self._failure(name, line, written, "RayTaskError", f"({told[1]})", ())
             self._keep(made_._replace(text=text.strip()))
@@ -230,6 +230,8 @@ class Failures:
         made_ = made_._replace(text=text, signature=_stronger(made_.signature, text))
         if follows_first:
             made_ = made_._replace(aftermath=True)
+        elif _looks_up_kernel(made_):
+            made_ = made_._replace(passed=True)
         self._keep(made_)
         open_.frames, open_.began, open_.last, open_.more, open_.told = [], False, made_, GOES_ON, ""
         open_.colon = written.text.rstrip().endswith(":")
@@ -342,6 +344,12 @@ class Failures:
             longer = kept._replace(message=message, aftermath=waits, frames=kept.frames or frames)
             longer = longer._replace(signature=_stronger(longer.signature, message.replace("\n", " ")))
             found[(one.file, one.rank, *longer.alike)] = longer
+
+
+def _looks_up_kernel(one: Failure | None) -> bool:
+    """Whether an exception is that of a kernel which Triton has not compiled yet: it compiles the kernel next, and
+    only the exception that follows ends the job."""
+    return one is not None and one.kind == "KeyError" and bool(one.frames) and one.frames[-1].file == "<string>"
 
 
 def _is_step(text: str) -> bool:

@@ -73,9 +73,11 @@ OF_EXITS: tuple[Signature, ...] = (
         "task-ended", C.UNKNOWN,
         r"\btasks? [\d,-]{1,40}: (?:Exited with exit code [1-9]|Aborted|Terminated|Killed)"
         r"|srun: Force Terminated|mpirun (?:noticed that process|detected that one or more processes)"
+        r"|^\s*exitcode {1,8}: [1-9]\d* \(pid: \d+\)"
         r"|prterun (?:noticed|detected) that|returned a non-zero exit code|STEP \d+\.\w+ ON \S+ CANCELLED AT",
         "the launcher reports that a task ended with an error, but not the cause",
-        "read the log of the first task that ended: with srun, `--output=%t.log` writes one for each task",
+        "read the log of the first task that ended: `srun --output=%t.log` or `torchrun --log-dir DIR --redirects 3` "
+        "writes one log for each task",
         weak=True,
     ),
 )  # fmt: skip
@@ -101,6 +103,14 @@ OF_HOSTS: tuple[Signature, ...] = (
         "NCCL could not reach another node",
         "NCCL_SOCKET_IFNAME must select a network interface that connects the nodes; then check the firewall and the "
         "routes between the nodes",
+        weak=True,
+    ),
+    Signature(
+        "rdma-transfer", C.COMMUNICATION,
+        r"got completion with error|Got completion from peer .{0,80}with (?:error|status)",
+        "an RDMA transfer to another node failed",
+        "look for the first process that ended: error or status 12 means that the other end did not answer; if no "
+        "process ended, check the links and cards between the nodes (ibstat, ethtool -S)",
         weak=True,
     ),
     Signature(

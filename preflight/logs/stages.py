@@ -27,6 +27,7 @@ DIVIDE = (
     "the tensor- and context-parallel sizes"
 )
 LOADED = "it died while packages were loaded or processes started"
+CONNECTED = "it died while processes connected to each other"
 TO_ENGINE = "it died while weights were sent to the generation engine"
 STAGES = (
     Stage(
@@ -106,6 +107,20 @@ STAGES = (
         near=2,
     ),
     Stage(
+        Cause.COMMUNICATION,
+        r"distributed_c10d\.py:_?new_(?:process_)?group\w*$",
+        CONNECTED,
+        kinds="$^",
+        near=3,
+    ),
+    Stage(
+        Cause.ENVIRONMENT,
+        r"^<string>:\w+$",
+        "a kernel could not be compiled or loaded",
+        kinds="^KeyError$",
+        near=1,
+    ),
+    Stage(
         Cause.ENVIRONMENT,
         r"global_vars\.py:_ensure_var_is_(?:not_)?initialized$",
         "the program uses the framework's arguments before they are parsed, or parses them twice",
@@ -121,7 +136,7 @@ STAGES = (
     Stage(
         Cause.COMMUNICATION,
         r":_?init\w*distributed\w*$|rendezvous\w*\.py",
-        "it died while processes connected to each other",
+        CONNECTED,
         kinds=r"^(?:RuntimeError|TimeoutError|OSError|ConnectionError|Dist\w+Error)$",
         near=2,
     ),
