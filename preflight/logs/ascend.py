@@ -66,7 +66,8 @@ OF_ASCEND: tuple[Signature, ...] = (
         "npu-core", C.UNKNOWN,
         _codes("5070(?:15|16|18|35|36|42|43|44|45|49|50|53|54|55)|507900")
         + r"|vector core execution is abnormal"
-        r"|[Aa][Ii][ -]?[Cc](?:ore|pu|PU)\b.{0,60}(?:exception|execut\w+ fail|abnormal|error)"
+        r"|[Aa][Ii][ -]?[Cc](?:ore|pu|PU)\b.{0,60}(?:exception|execut\w+ fail|abnormal)"
+        r"|[Aa][Ii][ -]?[Cc]ore error,"
         r"|EZ9999.*AICore|aicore (?:execution|exception)|AICPU execution|aicpu exception"
         r"|\bE39999\b.{0,400}(?:exception|fail)",
         "a kernel on the device failed",

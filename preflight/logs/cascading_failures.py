@@ -93,6 +93,8 @@ MESSAGE = re.compile(
     r"|failure detected by watchdog|Some NCCL operations have failed|flight recorder dumps|entire process down"
     r"|Timeout at NCCL|\bAborted\b.{0,40}\(core dumped\)"
     r"|client socket has (?:timed out|failed)|terminate called after throwing"
+    r"|exitcode {1,8}: [1-9]\d* +\(pid|(?:mpirun|prterun) (?:noticed|detected)|returned a non-zero exit code"
+    r"|worker exits with exception|cheduler process \d+ exit"
     r"|taking ERR code|507048|Heartbeat Lost|HcclAllreduce failed|wait for notify|Fail to get rank table"
     r"|[Mm]onitor(?:ed)?Barrier|peer (?:down|closed)|Unhandled error \(suppress with|destroy_process_group"
     r"|CUDA error: unspecified launch failure.*ProcessGroup|Worker exited|Application abort"

@@ -102,7 +102,7 @@ def _when(group: Group, stamped: bool) -> tuple[float, ...]:
     first = group.first
     if stamped and first.time is not None:
         return (first.time, first.order)
-    if first.aftermath:  # the number of ranks that waited tells nothing about the first of them
+    if first.aftermath:  # how many ranks waited does not show which one was first
         return (0.0, first.order)
     deepest = 0 if first.whole else -len(first.frames)  # of tracebacks that are cut off the longest shows most
     return (max(len(group.ranks), 1), deepest, first.order)

@@ -349,7 +349,8 @@ class Failures:
 def _looks_up_kernel(one: Failure | None) -> bool:
     """Whether an exception is that of a kernel which Triton has not compiled yet: it compiles the kernel next, and
     only the exception that follows ends the job."""
-    return one is not None and one.kind == "KeyError" and bool(one.frames) and one.frames[-1].file == "<string>"
+    generated = one is not None and bool(one.frames) and one.frames[-1].file == "<string>"
+    return generated and one is not None and one.kind == "KeyError" and one.message.startswith("('")
 
 
 def _is_step(text: str) -> bool:

@@ -180,7 +180,7 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|\(CompilationError\)|PTXASError"
         r"|Triton Error \[\w+\]: device kernel image|libcuda\.so cannot found|\bptxas\S{0,20} (?:fatal"
         r"|\S{0,200}, line \d|.{0,40}failed)"
-        r"|Triton PTX codegen error"
+        r"|Triton PTX codegen error|KeyError: \('\d-\.-\d-\.-\d-"
         r"|Command '\['(?:[^']*/)?(?:ptxas|nvcc|hipcc|gcc|g\+\+|clang|cc|c\+\+|ccec|bisheng\S*)'",
         "a kernel could not be compiled or loaded",
         "install compatible versions of Triton, torch and the driver, a compiler on the node, and triton-ascend on "

@@ -115,13 +115,6 @@ STAGES = (
     ),
     Stage(
         Cause.ENVIRONMENT,
-        r"^<string>:\w+$",
-        "a kernel could not be compiled or loaded",
-        kinds="^KeyError$",
-        near=1,
-    ),
-    Stage(
-        Cause.ENVIRONMENT,
         r"global_vars\.py:_ensure_var_is_(?:not_)?initialized$",
         "the program uses the framework's arguments before they are parsed, or parses them twice",
     ),
