@@ -155,7 +155,7 @@ SIGNATURES: tuple[Signature, ...] = (
         r"ModuleNotFoundError|No module named|ImportError|cannot import name|(?:TransformerEngine"
         r"|Transformer Engine|apex|flash[-_]attn) "
         r"(?:is not|not|must be) (?:available|installed|found)|Please install (?:apex|transformer|flash)"
-        r"|requires? .* to be installed",
+        r"|requires? .* to be installed|\bnot installed\. Please (?:run|install)",
         "a package, or a name in it, could not be imported",
         "in the job's environment, install the version that this framework release requires",
     ),
@@ -232,6 +232,14 @@ SIGNATURES: tuple[Signature, ...] = (
         "Transformer Engine does not support this precision, these sizes or this attention",
         "use sizes that its kernels support (multiples of 16 for FP8), another --fp8-recipe or --attention-backend, "
         "or a newer version",
+        weak=True,
+    ),
+    Signature(
+        "argument-of-model", C.PROGRAM,
+        r"TypeError: \S{0,80}forward\(\) got an unexpected keyword",
+        "the model gets an argument that its `forward` does not accept",
+        "a column of the data set, an option of another model, or incompatible versions of the model's code and the "
+        "trainer are possible causes: the frames show which part passes the argument",
         weak=True,
     ),
     Signature(
