@@ -16,6 +16,8 @@ from preflight.source.record import NamedTuple
 
 TRACEBACK = re.compile(r"^(?:\s*\W{0,2}|.{1,400}[:,] |╭─+ )Traceback \(most recent call last\):?")
 FRAME = re.compile(r"""^\s*File ["'](.+?)["']?, line (\d+)(?:,? in(?: (.+))?)? *$""")
+IN_DUMP = re.compile(r"\.py[\"'], line \d+ in ")
+"""A frame of a dump of a stack, as Python's faulthandler and torch write it."""
 CUT_FRAME = re.compile(r"""^\s*File ["'](/?[\w./-]+\.py)["']?,?(?: l?i?n?e?(?: \d{0,7},?(?: in?)?)?)?$""")
 """A frame of which the end is missing."""
 SHORT_FRAME = re.compile(r"""^\s*(?:\S*/)?([\w./-]+\.py)["'], line (\d+), in(?: (\S+))? *$""")
@@ -185,7 +187,8 @@ class Failures:
             if not open_.frames:
                 open_.at = line
             if len(open_.frames) < MOST_KINDS:
-                open_.frames.append(frame)
+                # a dump of a stack writes the innermost frame first
+                open_.frames.insert(0 if IN_DUMP.search(text) else len(open_.frames), frame)
                 open_.order = self._order
         elif TRACEBACK.match(text):
             self._without_end(name, written.by, open_)

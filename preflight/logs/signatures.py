@@ -236,7 +236,7 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     Signature(
         "argument-of-model", C.PROGRAM,
-        r"TypeError: \S{0,80}forward\(\) got an unexpected keyword",
+        r"TypeError: (?:\w{1,60}(?:For[A-Z]\w{1,60}|Model)\.|lce_)forward\(\) got an unexpected keyword",
         "the model gets an argument that its `forward` does not accept",
         "a column of the data set, an option of another model, or incompatible versions of the model's code and the "
         "trainer are possible causes: the frames show which part passes the argument",
