@@ -35,7 +35,8 @@ OF_COMMUNICATION: tuple[Signature, ...] = (
     ),
     Signature(
         "communication-failed", C.COMMUNICATION,
-        r"NCCL Error \d|[HN]CCL error in: |NCCL error: (?:internal|invalid|unhandled|remote|unknown)|Failed, NCCL error |nccl(?:Internal|System|Remote)Error"
+        r"NCCL Error \d|[HN]CCL error in: |NCCL error: (?:internal|invalid|unhandled|remote|unknown)"
+        r"|Failed, NCCL error |nccl(?:Internal|System|Remote)Error"
         r"|unhandled (?:system|cuda) error|\bibv_\w+ failed|\bHccl[A-Z]\w+(?::|, error code| fail)|hccl comm fail"
         r"|NCCL WARN .{0,200}(?:[Ff]ail|timed out|[Tt]imeout|closed by remote|refused|[Uu]nreachable|[Ee]rror|abort"
         r"|No route)",

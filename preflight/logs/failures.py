@@ -17,7 +17,7 @@ from preflight.source.record import NamedTuple
 TRACEBACK = re.compile(r"^(?:\s*\W{0,2}|.{1,400}[:,] |╭─+ )Traceback \(most recent call last\):?")
 FRAME = re.compile(r"""^\s*File ["'](.+?)["']?, line (\d+)(?:,? in(?: (.+))?)? *$""")
 IN_DUMP = re.compile(r"\.py[\"'], line \d+ in ")
-"""A frame of a dump of a stack, as Python's faulthandler and torch write it."""
+"""A frame of a dump of a stack, as Python's faulthandler and torch write it: innermost first."""
 CUT_FRAME = re.compile(r"""^\s*File ["'](/?[\w./-]+\.py)["']?,?(?: l?i?n?e?(?: \d{0,7},?(?: in?)?)?)?$""")
 """A frame of which the end is missing."""
 SHORT_FRAME = re.compile(r"""^\s*(?:\S*/)?([\w./-]+\.py)["'], line (\d+), in(?: (\S+))? *$""")
@@ -187,7 +187,6 @@ class Failures:
             if not open_.frames:
                 open_.at = line
             if len(open_.frames) < MOST_KINDS:
-                # a dump of a stack writes the innermost frame first
                 open_.frames.insert(0 if IN_DUMP.search(text) else len(open_.frames), frame)
                 open_.order = self._order
         elif TRACEBACK.match(text):
