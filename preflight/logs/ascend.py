@@ -63,17 +63,19 @@ OF_ASCEND: tuple[Signature, ...] = (
         weak=True,
     ),
     Signature(
-        "npu-core", C.ENVIRONMENT,
+        "npu-core", C.UNKNOWN,
         _codes("5070(?:15|16|18|35|36|42|43|44|45|49|50|53|54|55)|507900")
         + r"|vector core execution is abnormal"
         r"|[Aa][Ii][ -]?[Cc](?:ore|pu|PU)\b.{0,60}(?:exception|execut\w+ fail|abnormal)"
-        r"|AICPU execution|aicpu exception|\bE39999\b.{0,400}(?:exception|fail)",
+        r"|[Aa][Ii][ -]?[Cc]ore error,"
+        r"|EZ9999.*AICore|aicore (?:execution|exception)|AICPU execution|aicpu exception"
+        r"|\bE39999\b.{0,400}(?:exception|fail)",
         "a kernel on the device failed",
         "the cause is an address out of range, a device fault or a defect of the operator: ASCEND_LAUNCH_BLOCKING=1 "
         "names the operator; if the failure stays on one node, test the device (npu-smi, dmesg)",
     ),
     Signature(
-        "npu-kernel-timeout", C.ENVIRONMENT,
+        "npu-kernel-timeout", C.UNKNOWN,
         _codes("5070(?:12|14|17|34)"),
         "a kernel on the device did not end in time",
         "ASCEND_LAUNCH_BLOCKING=1 names the operator; test the device if the failure is always on the same node",

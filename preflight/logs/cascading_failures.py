@@ -35,7 +35,8 @@ OF_COMMUNICATION: tuple[Signature, ...] = (
     ),
     Signature(
         "communication-failed", C.COMMUNICATION,
-        r"NCCL Error \d|[HN]CCL error in: |Failed, NCCL error |nccl(?:Internal|System|Remote)Error"
+        r"NCCL Error \d|[HN]CCL error in: |NCCL error: (?:internal|invalid|unhandled|remote|unknown)"
+        r"|Failed, NCCL error |nccl(?:Internal|System|Remote)Error"
         r"|unhandled (?:system|cuda) error|\bibv_\w+ failed|\bHccl[A-Z]\w+(?::|, error code| fail)|hccl comm fail"
         r"|NCCL WARN .{0,200}(?:[Ff]ail|timed out|[Tt]imeout|closed by remote|refused|[Uu]nreachable|[Ee]rror|abort"
         r"|No route)",
@@ -87,8 +88,15 @@ MESSAGE = re.compile(
     r"|DataLoader worker .* exited unexpectedly|returned non-zero exit status|leaked semaphore"
     r"|potential root causes|worker process has died|worker died or was killed"
     r"|exits with return code"
-    r"|task \d+: (?:Exited|Killed|Terminated)|Exited with exit code|Terminating (?:job|processes)"
-    r"|STEP \d+.* CANCELLED"
+    r"|\btasks? [\d,-]{1,40}: (?:Exited|Killed|Terminated|Aborted)|Worker process \d+ exit"
+    r"|Exited with exit code|Terminating (?:job|processes)"
+    r"|STEP \d+.* CANCELLED|srun: Force Terminated"
+    r"|failure detected by watchdog|Some NCCL operations have failed|flight recorder dumps|entire process down"
+    r"|Timeout at NCCL|\bAborted\b.{0,40}\(core dumped\)"
+    r"|client socket has (?:timed out|failed)|terminate called after throwing"
+    r"|exitcode {1,8}: [1-9]\d* +\(pid|(?:mpirun|prterun) (?:noticed|detected)|returned a non-zero exit code"
+    r"|\bCaught \w{1,60} in (?:DataLoader worker process|replica|pin memory thread)"
+    r"|worker exits with exception|cheduler process \d+ exit"
     r"|taking ERR code|507048|Heartbeat Lost|HcclAllreduce failed|wait for notify|Fail to get rank table"
     r"|[Mm]onitor(?:ed)?Barrier|peer (?:down|closed)|Unhandled error \(suppress with|destroy_process_group"
     r"|CUDA error: unspecified launch failure.*ProcessGroup|Worker exited|Application abort"

@@ -8,19 +8,27 @@ C = Cause
 OF_DEVICES: tuple[Signature, ...] = (
     Signature(
         "cublas", C.UNKNOWN,
-        r"CUBLAS_STATUS_(?!ALLOC)\w+|cuBLAS Error:|cublasLt\w* (?:failed|error)"
+        r"CUBLAS_STATUS_(?!ALLOC)\w+|cuBLAS Error:|cuBLAS API failed|cublasLt\w* (?:failed|error)"
         r"|Unable to find (?:any )?suitable (?:cuBLAS|algorithm)|HIPBLAS_STATUS_\w+",
         "cuBLAS refused a matrix product",
         "check that driver, CUDA and torch are compatible and that only one copy of cuBLAS is on the path; a full "
         "device memory or an earlier index out of bounds can also cause this",
     ),
     Signature(
-        "cuda-call", C.ENVIRONMENT,
-        r"CUDA error(?: \(.{1,200}\))?: (?:peer access"
-        r"|invalid (?:argument|configuration|resource handle|device function|device context"
+        "device-runtime", C.ENVIRONMENT,
+        r"CUDA error(?: \(.{1,200}\))?: (?:peer access|invalid device (?:function|context)"
+        r"|mapping of|CUDA-capable device|API call is not supported)",
+        "the device's runtime refused a call",
+        "check the topology of the devices (peer access), the driver, and that the libraries were built for this "
+        "device",
+    ),
+    Signature(
+        "cuda-call", C.UNKNOWN,
+        r"CUDA error(?: \(.{1,200}\))?: (?:invalid (?:argument|configuration|resource handle"
         r"|memory|program counter)|too many resources|the launch timed out|an illegal instruction|hardware stack"
-        r"|mapping of|context is destroyed|driver shutting down|CUDA-capable device|API call is not supported)"
-        r"|[Cc]uda failure \d|Cuda failure '|CUDA driver error|cudaError[A-Z]\w+|HIP error:",
+        r"|context is destroyed|driver shutting down|unspecified launch failure)"
+        r"|[Cc]uda failure \d|Cuda failure '|CUDA driver error|cudaError[A-Z]\w+|HIP error:"
+        r"|unspecified launch failure|HSA_STATUS_ERROR_(?!OUT_OF_RES)\w+|\bXid\b.{0,60}: (?:13|43|45)\b",
         "a device runtime call was refused",
         "CUDA_LAUNCH_BLOCKING=1 names the operator; after that, check the driver, the device topology (peer access) "
         "and libraries built for other versions",
@@ -43,16 +51,47 @@ OF_DEVICES: tuple[Signature, ...] = (
         weak=True,
     ),
     Signature(
+        "compiler-of-operators", C.UNKNOWN,
+        r"\[E[9AB][A-Z\d]\d{3}\] |\bTVMError\b|\bTBEException\b|exceed bound of memory: local\.",
+        "CANN could not compile an operator for these shapes and types",
+        "the message names the operator: try another shape or precision, or a newer version of CANN; otherwise it is "
+        "a defect or a limit of the operator",
+        weak=True,
+    ),
+    Signature(
+        "check-of-library", C.UNKNOWN,
+        r"[\]:] +Check failed: |: Assertion [`'](?!.*thread: ).{1,200}' failed\.?$|\bAssertion failed: "
+        r"|std::(?:length_error|out_of_range|runtime_error|logic_error)",
+        "a check in a C++ library failed",
+        "the message names the condition, and often the file: search the library's issues for it, and install "
+        "versions that were built together",
+        weak=True,
+    ),
+    Signature(
         "c++", C.ENVIRONMENT,
-        r"basic_string::_M_\w+|vector::_M_\w+|std::(?:length_error|out_of_range|runtime_error|logic_error)"
+        r"basic_string::_M_\w+|vector::_M_\w+"
         r"|free\(\): invalid|double free|corrupted (?:size|double|unsorted)|malloc\(\): |stack smashing"
-        r"|Fatal Python error: (?:Aborted|Bus error|Illegal)|[Ii]llegal instruction|SIGILL|SIGABRT|Floating point exc"
-        r"|^LLVM ERROR|: Assertion [`'](?!.*thread: ).{1,200}' failed\.?$|[\]:] +Check failed: "
-        r"|^pure virtual method called|^terminate called without an active exception|\bAssertion failed: ",
+        r"|Fatal Python error: (?:Bus error|Illegal)|[Ii]llegal instruction|SIGILL|Floating point exc"
+        r"|^LLVM ERROR"
+        r"|^pure virtual method called|^terminate called without an active exception",
         "a C++ library failed",
         "libraries that were built for another version of torch, Python or the device are the usual cause: rebuild "
         "them, or use an image in which everything was built together",
         weak=True,
+    ),
+    Signature(
+        "kernel-resources", C.PROGRAM,
+        r"OutOfResources\b|out of resource: shared memory",
+        "a Triton kernel needs more shared memory or registers than this device has",
+        "use a version of the library that has settings for this device, or smaller blocks and fewer stages of the "
+        "kernel",
+    ),
+    Signature(
+        "arguments-of-operator", C.PROGRAM,
+        r"'errCode': 'E[5-8]\d{4}'|\bIn op(?:\[\w{1,80}\])?, the (?:parameter|shape|num|format|dtype|data)"
+        r"|\bE[5-8]\d{4}: {1,4}In op\b",
+        "CANN's compiler refuses a value, a shape or a type that an operator gets",
+        "the message names the operator and its parameter; the stack of the network names the line of the model",
     ),
     Signature(
         "operator-of-cann", C.ENVIRONMENT,
@@ -82,7 +121,8 @@ OF_DEVICES: tuple[Signature, ...] = (
     ),
     Signature(
         "mindspore-strategy", C.CONFIG,
-        r"[Ss]trategy (?:is )?(?:invalid|not valid)|Failure:operator .{0,80}init failed"
+        r"can ?not be split by (?:the )?strategy|[Ss]trategy (?:is )?(?:invalid|not valid)"
+        r"|Failure:operator .{0,80}init failed"
         r"|The strategy .{0,80}(?:shape|dim)"
         r"|parallel strategy .{0,60}(?:fail|invalid)|shard strategy",
         "MindSpore cannot split an operator as the parallel configuration requires",

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from preflight.logs.ascend import OF_ASCEND
 from preflight.logs.cascading_failures import in_teardown
 from preflight.logs.cause_types import Cause, Signature
-from preflight.logs.exception_origin import PROGRAMS, class_of_kind, cut_off, placed
+from preflight.logs.exception_origin import PROGRAMS, cut_off, placed
 from preflight.logs.failures import Failure
 from preflight.logs.framework_messages import Statement, statement_of
 from preflight.logs.stages import LOADED, TO_ENGINE, stage_of
@@ -101,6 +102,8 @@ def _when(group: Group, stamped: bool) -> tuple[float, ...]:
     first = group.first
     if stamped and first.time is not None:
         return (first.time, first.order)
+    if first.aftermath:  # how many ranks waited does not show which one was first
+        return (0.0, first.order)
     deepest = 0 if first.whole else -len(first.frames)  # of tracebacks that are cut off the longest shows most
     return (max(len(group.ranks), 1), deepest, first.order)
 
@@ -138,9 +141,35 @@ def _preferred(ordered: Sequence[Group]) -> Group:
         root = next((g for g in ordered if g.first.signature is not None), root)
     if REFERS.search(root.first.message):
         return next((g for g in ordered if g.first.signature is not None and not g.first.signature.weak), root)
+    if own is not None and own.id in WRAPS:
+        return _wrapped(root, ordered)
     if own is not None and own.id in STRONGER:
         named = STRONGER[own.id]
         return next((g for g in ordered if g.first.signature is not None and g.first.signature.id == named), root)
+    return root
+
+
+WRAPS = frozenset({"call-of-npu", "npu-graph", "mindspore-device", "inner-error", "error-of-cann"})
+"""Signatures of messages that wrap another one, which has the reason."""
+OF_DEVICE = frozenset(one.id for one in OF_ASCEND) | {
+    "npu-out-of-memory",
+    "mindspore-out-of-memory",
+    "event-timeout",
+    "operator-of-cann",
+    "arguments-of-operator",
+    "compiler-of-operators",
+}
+"""Signatures of the reasons that are in such messages."""
+
+
+def _wrapped(root: Group, ordered: Sequence[Group]) -> Group:
+    """The reason in another line than the message that wraps it; the root itself if there is none."""
+    first = root.first
+    for group in ordered:
+        if (signature := group.first.signature) is not None and (
+            signature.id in OF_DEVICE or (signature.id == "collective-timeout" and not first.kind)
+        ):
+            return group
     return root
 
 
@@ -204,7 +233,7 @@ def _unsigned(root: Failure, statement: Statement | None, stage: tuple[Cause, st
         return place[0], place[1], PROGRAMS, statement, None
     if root.whole and root.kind and root.message and not root.frames:
         says = Message("{kind}: the log has its message, not the place where it was raised", kind=root.kind)
-        return class_of_kind(root.kind), says, PROGRAMS, statement, None
+        return Cause.UNKNOWN, says, PROGRAMS, statement, None
     return Cause.UNKNOWN, (not root.whole and cut_off(root)) or "I don't know", "", statement, None
 
 

@@ -14,7 +14,7 @@ OF_PYTHON: tuple[Signature, ...] = (
         "launcher-variable", C.ENVIRONMENT,
         r"KeyError: '(?:RANK|LOCAL_RANK|WORLD_SIZE|LOCAL_WORLD_SIZE|MASTER_\w+|SLURM_\w+|CUDA_\w+|ASCEND_\w+|MS_\w+"
         r"|NODE_RANK|PET_\w+)'|environment variable \w+ expected, but not set"
-        r"|Could not find '(?:RANK|LOCAL_RANK|WORLD_SIZE|MASTER_\w+)' in",
+        r"|Could not find '(?:RANK|LOCAL_RANK|WORLD_SIZE|MASTER_\w+)' in|\bRole name is invalid",
         "an environment variable of a launcher is not set",
         "start with torchrun, msrun or srun, which set the ranks, or set the variable where the job starts",
     ),

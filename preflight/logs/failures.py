@@ -16,7 +16,9 @@ from preflight.source.record import NamedTuple
 
 TRACEBACK = re.compile(r"^(?:\s*\W{0,2}|.{1,400}[:,] |╭─+ )Traceback \(most recent call last\):?")
 FRAME = re.compile(r"""^\s*File ["'](.+?)["']?, line (\d+)(?:,? in(?: (.+))?)? *$""")
-CUT_FRAME = re.compile(r"""^\s*File ["'](/?[\w./-]+\.py)["']?,?(?: l?i?n?e?)?$""")
+IN_DUMP = re.compile(r"\.py[\"'], line \d+ in ")
+"""A frame of a dump of a stack, as Python's faulthandler and torch write it: innermost first."""
+CUT_FRAME = re.compile(r"""^\s*File ["'](/?[\w./-]+\.py)["']?,?(?: l?i?n?e?(?: \d{0,7},?(?: in?)?)?)?$""")
 """A frame of which the end is missing."""
 SHORT_FRAME = re.compile(r"""^\s*(?:\S*/)?([\w./-]+\.py)["'], line (\d+), in(?: (\S+))? *$""")
 OTHER_FRAME = re.compile(r"^(?:│ |File )(\S*\.py):(\d+),? in *([\w.<>]*)[^│\n]*│?$")
@@ -157,7 +159,7 @@ class Failures:
                 if one.file == name and one.kind and one.whole and not one.aftermath:
                     of_one.setdefault(one.rank, {}).setdefault(one.alike[:2], []).append(key)
                     often = self._times.get(key, 0) >= (REPEATED_BY_ANY if one.rank is None else REPEATED)
-                    kept[key] = one._replace(passed=one.order < before, repeated=often)
+                    kept[key] = one._replace(passed=one.passed or one.order < before, repeated=often)
                 elif one.file == name and one.order < before:
                     kept[key] = one._replace(passed=True)
         for alike in of_one.values():
@@ -185,7 +187,7 @@ class Failures:
             if not open_.frames:
                 open_.at = line
             if len(open_.frames) < MOST_KINDS:
-                open_.frames.append(frame)
+                open_.frames.insert(0 if IN_DUMP.search(text) else len(open_.frames), frame)
                 open_.order = self._order
         elif TRACEBACK.match(text):
             self._without_end(name, written.by, open_)
@@ -193,7 +195,7 @@ class Failures:
             self._until = self._order + NEAR
         elif text.startswith(CHAINED):
             # without the first exception of the chain, which was cut off, the second one shows most
-            open_.chained, open_.last = bool(self._found), None
+            open_.chained, open_.last = bool(self._found) and not _looks_up_kernel(open_.last), None
         elif told := OF_RAY.match(text):
             made_ = self._failure(name, line, written, "RayTaskError", f"({told[1]})", ())
             self._keep(made_._replace(text=text.strip()))
@@ -230,6 +232,8 @@ class Failures:
         made_ = made_._replace(text=text, signature=_stronger(made_.signature, text))
         if follows_first:
             made_ = made_._replace(aftermath=True)
+        elif _looks_up_kernel(made_):
+            made_ = made_._replace(passed=True)
         self._keep(made_)
         open_.frames, open_.began, open_.last, open_.more, open_.told = [], False, made_, GOES_ON, ""
         open_.colon = written.text.rstrip().endswith(":")
@@ -315,7 +319,8 @@ class Failures:
             signature = made_.signature or next(filter(None, sources), None)
             after = made_.aftermath or open_.chained or of_launcher(one.file for one in made_.frames)
             last = open_.frames[-1]
-            text = last.source or f'File "{last.file}", line {last.line}, in {last.function}'
+            where = f", line {last.line}, in {last.function}" if last.function else ""
+            text = last.source or f'File "{last.file}"{where}'
             self._keep(made_._replace(whole=False, text=text, signature=signature, aftermath=after))
             open_.frames, open_.chained = [], False
 
@@ -341,6 +346,13 @@ class Failures:
             longer = kept._replace(message=message, aftermath=waits, frames=kept.frames or frames)
             longer = longer._replace(signature=_stronger(longer.signature, message.replace("\n", " ")))
             found[(one.file, one.rank, *longer.alike)] = longer
+
+
+def _looks_up_kernel(one: Failure | None) -> bool:
+    """Whether an exception is that of a kernel which Triton has not compiled yet: it compiles the kernel next, and
+    only the exception that follows ends the job."""
+    generated = one is not None and bool(one.frames) and one.frames[-1].file == "<string>"
+    return generated and one is not None and one.kind == "KeyError" and one.message.startswith("('")
 
 
 def _is_step(text: str) -> bool:

@@ -19,6 +19,7 @@ PARTS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("rank", re.compile(r"^\s*(?:> )?\[(?:rank|RANK|Rank) ?(\d+)\]\s?:? ?")),
     ("rank", re.compile(r"^\[\d+,(\d+)\]<std(?:out|err)>: ?")),
     ("local", re.compile(r"^\s*\[(?:default|trainer|worker|\w*_node)(\d+)\]:? ?")),
+    ("log", re.compile(r"^\[(\d+)\] \[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d:\d{3}\] ?")),
     ("task", re.compile(r"^\s*\[(\d+)\]:? ?(?=\s|\[|[A-Z])")),
     ("task", re.compile(r"^ *(\d{1,6}):(?: |$)")),
     ("host", re.compile(r"^\s*([A-Za-z_][\w.-]*/\d+) (?=\[)")),
@@ -47,7 +48,8 @@ PARTS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("log", re.compile(r"^\| *(ERROR|CRITICAL) *\| *(?:[^|]{1,60}\| |[\w.<>]+:[\w<>]+:\d+ - )")),
 )
 """The prefix that a launcher, collector or logger adds to a line: torchrun, mpirun, srun -l, Ray, kubectl, pdsh, a
-container's runtime (CRI), journald, Docker Compose, Loki, vLLM, loguru. Each pattern has one group."""
+container's runtime (CRI), journald, Docker Compose, Loki, vLLM, loguru,
+torch_npu (the number of its process). Each pattern has one group."""
 _PART = re.compile("|".join(f"(?:{part.pattern})" for _, part in PARTS))
 _KINDS = tuple(kind for kind, _ in PARTS)
 IN_JSON = '{"log":"'

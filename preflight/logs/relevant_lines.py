@@ -36,6 +36,8 @@ ALL = re.compile(
     rb"|refused|busy|unreachable|too old"
     rb"|already in use|abnormal|memory (?:isn|pressure|limit)|_(?:dynamo|inductor)\.exc"
     rb"|Weights only|xit ?[Cc]ode|return code|NaN|\.py:\d+ in |\xe2\x9d\xb1|\?\?\?:0|length: 0"
+    rb"|Failing at|signal: |low on res|Evicted|Pressure\]|ephemeral|deadline|Memory on the node|is invalid|split by"
+    rb"|errCode|TVMError|\bAborted\b|: Killed|Terminated|mpirun |prterun "
 )
 
 

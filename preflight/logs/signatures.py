@@ -13,6 +13,7 @@ from preflight.logs.checkpoint_errors import OF_CHECKPOINTS
 from preflight.logs.device_errors import OF_DEVICES
 from preflight.logs.exception_signatures import OF_PYTHON
 from preflight.logs.pattern_prefilter import Anchors, anchors, branches
+from preflight.logs.process_exits import OF_EXITS, OF_HOSTS
 from preflight.logs.ray_and_inference_errors import OF_ENGINES
 
 C = Cause
@@ -50,6 +51,7 @@ SIGNATURES: tuple[Signature, ...] = (
         "load on as many devices as the run was saved on, or with a distributed checkpoint",
         weak=True,
     ),
+    *OF_HOSTS,
     Signature(
         "host-out-of-memory", C.HOST_MEMORY,
         r"oom[-_]kill|Out of memory: Kill(?:ed)? process|Killed process \d+|main process disappeared"
@@ -142,7 +144,8 @@ SIGNATURES: tuple[Signature, ...] = (
         "missing-library", C.ENVIRONMENT,
         r"cannot open shared object file|package doesn't have \w+ built in|(?:was )?not (?:compiled|built) with"
         r"|undefined symbol|version `\w+_[\d.]+' not found|libatb\.so"
-        r"|libascend\w*\.so.*not found|DLL load failed",
+        r"|libascend\w*\.so.*not found|DLL load failed|^Loading lib\w+\.so failed"
+        r"|CUDNN_STATUS_\w{0,40}(?:SUBLIBRARY|VERSION_MISMATCH|ARCH_MISMATCH|PREREQUISITE)",
         "a library is missing, has the wrong version, or was built without a required part",
         "set up the environment before the start (set_env.sh of CANN and nnal), and use versions that were built "
         "together",
@@ -152,7 +155,7 @@ SIGNATURES: tuple[Signature, ...] = (
         r"ModuleNotFoundError|No module named|ImportError|cannot import name|(?:TransformerEngine"
         r"|Transformer Engine|apex|flash[-_]attn) "
         r"(?:is not|not|must be) (?:available|installed|found)|Please install (?:apex|transformer|flash)"
-        r"|requires? .* to be installed",
+        r"|requires? .* to be installed|\bnot installed\. Please (?:run|install)",
         "a package, or a name in it, could not be imported",
         "in the job's environment, install the version that this framework release requires",
     ),
@@ -173,10 +176,11 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     Signature(
         "compiler-of-kernels", C.ENVIRONMENT,
-        r"\b\d+ active drivers \(\[|triton\.compiler\.errors|triton\.runtime\.errors|\(CompilationError\)|PTXASError"
-        r"|Triton Error \[\w+\]: device kernel image|libcuda\.so cannot found|OutOfResources|\bptxas\S{0,20} (?:fatal"
+        r"\b\d+ active drivers \(\[|triton\.compiler\.errors|triton\.runtime\.errors(?!\.OutOf)"
+        r"|\(CompilationError\)|PTXASError"
+        r"|Triton Error \[\w+\]: device kernel image|libcuda\.so cannot found|\bptxas\S{0,20} (?:fatal"
         r"|\S{0,200}, line \d|.{0,40}failed)"
-        r"|Triton PTX codegen error"
+        r"|Triton PTX codegen error|KeyError: \('\d-\.-\d-\.-\d-"
         r"|Command '\['(?:[^']*/)?(?:ptxas|nvcc|hipcc|gcc|g\+\+|clang|cc|c\+\+|ccec|bisheng\S*)'",
         "a kernel could not be compiled or loaded",
         "install compatible versions of Triton, torch and the driver, a compiler on the node, and triton-ascend on "
@@ -208,7 +212,7 @@ SIGNATURES: tuple[Signature, ...] = (
         weak=True,
     ),
     Signature(
-        "cudnn", C.ENVIRONMENT,
+        "cudnn", C.UNKNOWN,
         r"CUDNN_STATUS_(?!ALLOC)\w+|ptrDesc->finalize|c[uU]DNN [eE]rror|unable to find an engine to execute"
         r"|No valid (?:engine configs|execution plans)",
         "cuDNN refused an operation",
@@ -228,6 +232,14 @@ SIGNATURES: tuple[Signature, ...] = (
         "Transformer Engine does not support this precision, these sizes or this attention",
         "use sizes that its kernels support (multiples of 16 for FP8), another --fp8-recipe or --attention-backend, "
         "or a newer version",
+        weak=True,
+    ),
+    Signature(
+        "argument-of-model", C.PROGRAM,
+        r"TypeError: (?:\w{1,60}(?:For[A-Z]\w{1,60}|Model)\.|lce_)forward\(\) got an unexpected keyword",
+        "the model gets an argument that its `forward` does not accept",
+        "a column of the data set, an option of another model, or incompatible versions of the model's code and the "
+        "trainer are possible causes: the frames show which part passes the argument",
         weak=True,
     ),
     Signature(
@@ -345,16 +357,16 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     Signature(
         "device-fault", C.ENVIRONMENT,
-        r"uncorrectable (?:NVLink|ECC)|\bXid\b|ECC error|unspecified launch failure|NVLink.*error"
+        r"uncorrectable (?:NVLink|ECC)|\bXid\b(?!.{0,60}: (?:13|31|43|45)\b)|ECC error|NVLink.*error"
         r"|f(?:ell|allen) off the bus|Unable to determine the device handle"
-        r"|GPU is lost|PCIe Bus Error|HSA_STATUS_ERROR_(?!OUT_OF_RES)\w+"
-        r"|EZ9999.*AICore|aicore (?:execution|exception)|\bUCE\b|HBM.*(?:multi|error)",
-        "a device failed, or a kernel on it",
-        "check the node (dmesg, nvidia-smi -q, npu-smi); if another node fails as well, the cause is the program",
+        r"|GPU is lost|PCIe Bus Error|\bUCE\b|HBM.*(?:multi|error)",
+        "a device failed",
+        "check the node (dmesg, nvidia-smi -q, npu-smi), and run the job on another node",
     ),
     Signature(
         "memory-of-kernel", C.UNKNOWN,
-        r"illegal memory access|Memory access fault by GPU|misaligned address",
+        r"illegal memory access|Memory access fault by GPU|misaligned address"
+        r"|\bXid\b.{0,60}: 31\b",
         "a kernel accessed memory outside its bounds",
         "CUDA_LAUNCH_BLOCKING=1 names the operator: indices and lengths that it gets, or a library that was built "
         "for another version; if the failure stays with one node, test the device (dmesg, nvidia-smi -q)",
@@ -369,39 +381,7 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     *OF_COMMUNICATION,
     *ENVELOPES,
-    Signature(
-        "time-limit", C.STOPPED,
-        r"DUE TO TIME LIMIT|exceeded the time limit|PREEMPTED|DUE TO PREEMPTION|DUE TO NODE FAILURE|NODE_FAIL"
-        r"|scancel|DUE TO JOB REQUEUE",
-        "the scheduler ended the job",
-        "the job's time limit, a preemption or a failed node is the cause, not the config",
-    ),
-    Signature(
-        "crash", C.ENVIRONMENT,
-        r"Fatal Python error: Segmentation fault",
-        "a library crashed",
-        "incompatible versions of torch, CUDA or CANN and extensions are the usual cause",
-    ),
-    Signature(
-        "segmentation-fault", C.ENVIRONMENT,
-        r"[Ss]egmentation fault|SIGSEGV|(?:exitcode *:|return code =|exit code:?) -(?:4|8|11)\b|[Ss]ignal 11\b"
-        r"|core dumped"
-        r"|killed by signal: (?:Aborted|Segmentation|Illegal|Floating)"
-        r"|exit (?:code|status) 13[469]\b|<Signals\.SIG(?:ABRT|ILL|FPE)"
-        r"|^ *\d+ +0x[0-9a-f]{12,} \S.*\?\?\?:\d",
-        "a library crashed",
-        "incompatible versions of torch, CUDA or CANN and extensions are the usual cause",
-        weak=True,
-    ),
-    Signature(
-        "killed", C.HOST_MEMORY,
-        r"killed by signal: Killed|exitcode *: -9\b|return code = -9\b|exit code:? -9\b|SIGKILL|[Ss]ignal 9\b"
-        r"|exit (?:code|status) 137"
-        r"|^\S*: line \d+: +\d+ Killed|^Killed$",
-        "the kernel, the scheduler or a launcher killed a process, most often because the host ran out of memory",
-        "look for oom-kill in dmesg and in the scheduler's record of the job",
-        weak=True,
-    ),
+    *OF_EXITS,
     Signature(
         "unknown-argument", C.CONFIG,
         r"unrecognized arguments|remaining_argv|the following arguments are required|invalid choice"

@@ -27,6 +27,7 @@ DIVIDE = (
     "the tensor- and context-parallel sizes"
 )
 LOADED = "it died while packages were loaded or processes started"
+CONNECTED = "it died while processes connected to each other"
 TO_ENGINE = "it died while weights were sent to the generation engine"
 STAGES = (
     Stage(
@@ -106,6 +107,13 @@ STAGES = (
         near=2,
     ),
     Stage(
+        Cause.COMMUNICATION,
+        r"distributed_c10d\.py:_?new_(?:process_)?group\w*$",
+        CONNECTED,
+        kinds="$^",
+        near=3,
+    ),
+    Stage(
         Cause.ENVIRONMENT,
         r"global_vars\.py:_ensure_var_is_(?:not_)?initialized$",
         "the program uses the framework's arguments before they are parsed, or parses them twice",
@@ -121,7 +129,7 @@ STAGES = (
     Stage(
         Cause.COMMUNICATION,
         r":_?init\w*distributed\w*$|rendezvous\w*\.py",
-        "it died while processes connected to each other",
+        CONNECTED,
         kinds=r"^(?:RuntimeError|TimeoutError|OSError|ConnectionError|Dist\w+Error)$",
         near=2,
     ),
@@ -256,7 +264,7 @@ def stage_of(failure: Failure) -> tuple[Cause, str] | None:
     if refused is not None:
         return refused
     if failure.kind in OF_LIBRARIES and any(LIBRARIES.search(frame.file) for frame in failure.frames[-1:]):
-        return Cause.ENVIRONMENT, "a library that the framework calls refused a call"
+        return Cause.PROGRAM, "a library that the framework calls refused a call"
     if own and failure.kind == "NotImplementedError":
         return Cause.CONFIG, "the program does not implement what is asked of it"
     if failure.kind in OWN_CODE and any(map(of_framework, failure.frames[-NEAR_THE_END:])):
