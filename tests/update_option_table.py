@@ -15,7 +15,7 @@ import click
 from preflight.cli.app import Commands
 
 COMMANDS = ("check", "fix", "gate")
-FILE = Path(__file__).parent.parent / "preflight" / "cli" / "option_table.py"
+FILE = Path(__file__).parent.parent / "preflight" / "cli" / "fast_parser_options.py"
 HEAD = '''\
 """The options of the commands that hooks run, by spelling. Made by tests/update_option_table.py; a test repeats it."""
 
