@@ -196,7 +196,7 @@ def differs_from_published(job: Job) -> Iterator[Finding | Unverified]:
         yield from _traits(job, model)
     elif not odd:
         yield from _layers(job, model)
-    if len(odd) != 1:
+    if len(odd) != 1 or _is_another_network(job, model):
         return
     value = known[odd[0]]
     yield Finding(
@@ -208,6 +208,14 @@ def differs_from_published(job: Job) -> Iterator[Finding | Unverified]:
         ),
         span=job.place(value),
     )
+
+
+def _is_another_network(job: Job, model: Published) -> bool:
+    """Whether the run has more layers than the model, or latent attention that the model lacks: a different network
+    that only uses its tokenizer."""
+    own = job.plan.model
+    deeper = isinstance(own.layers.raw, int) and own.layers.raw > model.sizes["layers"] * PADDED
+    return deeper or (own.latent.raw is True and "kv_lora" not in model.traits)
 
 
 def _candidates(names: Iterable[str], document: Document) -> Iterator[Published]:
@@ -224,7 +232,8 @@ def _candidates(names: Iterable[str], document: Document) -> Iterator[Published]
 def _compared(job: Job, model: Published) -> dict[str, Value]:
     """The sizes of the run that the model has as well."""
     own = {name: getattr(job.plan.model, name) for name in COMPARED if name in model.sizes}
-    if "experts" in own and "dense" not in model.traits and model.sizes["ffn"] != model.sizes.get("expert_ffn"):
+    same = model.sizes.get("expert_ffn") == model.sizes["ffn"] != job.plan.model.expert_ffn.raw
+    if "experts" in own and "dense" not in model.traits and not same:
         own.pop("ffn", None)  # every layer has experts, which have a separate width
     if _has_own_groups(job.documents[0]):
         own.pop("query_groups", None)

@@ -35,6 +35,20 @@ def test_a_default_number_of_nodes_makes_no_error_of_what_other_nodes_mend(scrip
 
 
 @pytest.mark.parametrize(
+    "nodes",
+    [
+        'NNODES=${WORLD_SIZE:-1}\nGPUS=${GPUS:-8}\nARGS="--nnodes $NNODES --nproc-per-node $GPUS"\n',
+        'NNODES=${NNODES:-1}\nARGS="--nproc-per-node 8 --nnodes $NNODES"\n',
+    ],
+)
+def test_a_default_is_seen_through_a_command_in_a_text(nodes: str) -> None:
+    found = said(f'{nodes}RUN="torchrun $ARGS {SIXTEEN}"\neval $RUN')
+    assert found["device-count"].severity is Severity.WARNING
+    stated = nodes.replace("${WORLD_SIZE:-1}", "1").replace("${NNODES:-1}", "1")
+    assert said(f'{stated}RUN="torchrun $ARGS {SIXTEEN}"\neval $RUN')["device-count"].severity is Severity.ERROR
+
+
+@pytest.mark.parametrize(
     "script", ["torchrun --nproc-per-node 8", "NNODES=1\ntorchrun --nnodes $NNODES --nproc-per-node ${GPUS:-8}"]
 )
 def test_a_stated_number_of_nodes_is_taken_at_its_word(script: str) -> None:

@@ -263,7 +263,7 @@ NEMO_RL = FrontEnd(
     apart=APART,
     models=("model_name",),
     planned=colocated_models.nemo_rl,
-    since={"nemo-rl/two-backends": "0.4.0"},
+    since={"nemo-rl/two-backends": "0.4.0", "nemo-rl/checkpoint-metric": "0.4.0"},
 )
 
 

@@ -153,12 +153,17 @@ def _presets(node: Node, kinds: tuple[dict[str, Any] | None, dict[str, Any] | No
             yield Problem(UNREAD, message, named.span, harmless=True)
 
 
+SWITCH, INTERVAL = "manual_gc", "manual_gc_interval"
+"""Every module's preset states the interval, and leaves the switch off."""
+
+
 def _written(made: Typed, presets: dict[str, Any]) -> None:
     """Values in presets other than Megatron's defaults count as explicit, as Megatron sees them; patterns become
     lists."""
     for flag in table("megatron", CORE).options.values():
         value = _usable(flag, presets.get(flag.dest))
-        if value not in (None, flag.default) and flag.dest not in made.parsed.written:
+        new = value not in (None, flag.default) and flag.dest not in made.parsed.written
+        if new and not (flag.dest == INTERVAL and not presets.get(SWITCH)):
             made.parsed.written[flag.dest] = Value(value, Origin.WRITTEN, note="the preset")
         own = made.parsed.written.get(flag.dest)
         if own is not None and isinstance(own.raw, str):

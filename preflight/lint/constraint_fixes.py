@@ -114,7 +114,9 @@ def _change(job: Job, handle: Handle, value: object) -> tuple[tuple[Edit, ...], 
     if handle.view == "environment":
         return job.arguments.export(handle.name, value), f"set {handle.name}={value}"
     flag = job.arguments.spell(handle.name)
+    made = job.arguments.put(handle.name, value)
+    off = next((edit for edit in made if edit.action == "set" and edit.value is False), None)
+    if off is not None:
+        return made, f"set {'.'.join(map(str, off.key[-2:]))} false"  # one key has the same last word as another
     gone = value is REMOVE or value is False
-    return job.arguments.put(
-        handle.name, value
-    ), f"remove {flag}" if gone else f"set {flag}" if value is True else f"set {flag} {value}"
+    return made, f"remove {flag}" if gone else f"set {flag}" if value is True else f"set {flag} {value}"

@@ -29,10 +29,19 @@ def count(word: Word, source: str) -> Count:
     text = (word.text or "").strip()
     if not re.fullmatch(r"[0-9]{1,9}", text) or not int(text) or word.maybe:
         return Count(Unknown(word.because or text or "an empty value"), word.span, source, True)
-    before = word.span.source.text[max(0, word.span.start - 60) : word.span.start].rpartition("\n")[2]
-    default = _DEFAULT.search(before)
-    assumed = f"${default['name'] or default['other']}" if default else ""
-    return Count(int(text), word.span, source, bool(word.uses) and bool(_PLACEHOLDER.search(before)), assumed)
+    placeholder = bool(word.uses) and bool(_PLACEHOLDER.search(_before(word.span)))
+    return Count(int(text), word.span, source, placeholder, with_default(word.span))
+
+
+def _before(span: Span) -> str:
+    """The beginning of the line before a place."""
+    return span.source.text[max(0, span.start - 60) : span.start].rpartition("\n")[2]
+
+
+def with_default(span: Span) -> str:
+    """The variable whose default is at a place, as in ${NNODES:-1}; "" if there is none."""
+    default = _DEFAULT.search(_before(span))
+    return f"${default['name'] or default['other']}" if default else ""
 
 
 def product(source: str, *factors: Count, at: Span | None = None) -> Count:

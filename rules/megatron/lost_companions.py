@@ -147,7 +147,7 @@ MEGATRON.add(
     ),
     refuse(
         "gc-interval-without-manual-gc",
-        all_of(TRAINS, a.manual_gc_interval > 0, ~a.manual_gc),
+        all_of(TRAINS, a.manual_gc_interval.given, a.manual_gc_interval > 0, ~a.manual_gc),
         message="--manual-gc-interval {manual_gc_interval} has no effect without --manual-gc: each rank collects "
         "garbage at a different time",
         why="ranks that stop at different steps make all others wait. The interval is only read with --manual-gc",

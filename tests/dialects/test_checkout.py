@@ -255,6 +255,17 @@ def test_a_parser_that_patches_an_installed_framework_makes_its_checks_uncertain
     assert Severity.ERROR not in severities(report).values()
 
 
+@pytest.mark.parametrize(
+    ("imports", "severity"),
+    [("from own.core import mpu", Severity.NOTE), ("from megatron.core import mpu", Severity.WARNING)],
+)
+def test_a_renamed_copy_of_the_framework_is_no_patch_of_it(tmp_path: Path, imports: str, severity: Severity) -> None:
+    parser = f'{imports}\nparser = argparse.ArgumentParser(description="megatron")\nparser.add_argument("--mine")\n'
+    script = launch(OVERLAP) + "\n"
+    write(tmp_path, {"own/training/arguments.py": parser, ".git/config": "", "run.sh": script})
+    assert severities(preflight.check(tmp_path / "run.sh"))["megatron/param-gather-without-grad-reduce"] is severity
+
+
 def test_a_checkout_is_looked_at_once_a_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from preflight.checking.configured_checker import Checker
     from preflight.checking.discovery import Named

@@ -418,3 +418,13 @@ def test_one_device_that_a_config_inherits_is_a_placeholder(tmp_path: Path, chil
 def test_a_key_that_misspells_one_of_the_parent_is_never_read(tmp_path: Path, child: str, near: str) -> None:
     found = said(report(tmp_path, f"grpo: {{num_prompts_per_step: 32}}\n{child}")).get("unread-key", "")
     assert found.endswith(f"did you mean {near}?") if near else not found
+
+
+def test_a_metric_without_prefix_is_accepted_by_older_releases(tmp_path: Path) -> None:
+    path = tmp_path / "grpo.yaml"
+    path.write_text(BASE + "checkpointing: {enabled: true, metric_name: val_reward}\n", encoding="utf-8")
+    rule = "nemo-rl/checkpoint-metric"
+    (found,) = [one for one in preflight.check([str(path)]).findings if one.rule == rule]
+    assert (found.severity, "before 0.4.0" in found.message) == (Severity.WARNING, True)
+    (stated,) = [one for one in preflight.check([str(path)], target="nemo-rl@0.7.0").findings if one.rule == rule]
+    assert stated.severity is Severity.ERROR

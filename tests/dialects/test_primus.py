@@ -78,3 +78,10 @@ def test_a_misspelt_preset_is_a_warning(tmp_path: Path) -> None:
     assert "Primus has no preset llama3.1_8b.yaml; did you mean llama3.1_8B.yaml?" in [
         f.message for f in found.findings
     ]
+
+
+def test_an_interval_of_the_preset_is_not_reported(tmp_path: Path) -> None:
+    rule = "megatron/gc-interval-without-manual-gc"
+    assert rule not in {finding.rule for finding in report(tmp_path).findings}
+    own = report(tmp_path, more="      manual_gc_interval: 50\n")
+    assert rule in {finding.rule for finding in own.findings}

@@ -110,6 +110,28 @@ def test_a_network_of_experts_is_not_compared_with_the_dense_model_of_its_tokeni
     assert rule not in severities(preflight.check_text(experts, name="run.sh"))
 
 
+@pytest.mark.parametrize("more", ["--num-layers 64", "--num-layers 28 --multi-latent-attention --kv-lora-rank 128"])
+def test_another_network_is_not_compared_with_the_model_of_its_tokenizer(more: str) -> None:
+    sizes = "--hidden-size 1024 --ffn-hidden-size 8192 --num-attention-heads 16 --kv-channels 128"
+    rest = "--group-query-attention --num-query-groups 8 --swiglu --tokenizer-model Qwen/Qwen3-0.6B"
+    script = "torchrun --nproc-per-node 8 pretrain_gpt.py {} --tokenizer-type HuggingFaceTokenizer\n"
+    rule = "differs-from-published"
+    same = script.format(f"--num-layers 28 {sizes} {rest}")
+    assert rule in severities(preflight.check_text(same, name="run.sh"))
+    assert rule not in severities(preflight.check_text(script.format(f"{more} {sizes} {rest}"), name="run.sh"))
+
+
+def test_the_width_of_a_dense_layer_is_not_compared_if_every_layer_has_experts() -> None:
+    sizes = "--num-layers 24 --hidden-size 2880 --num-attention-heads 64 --kv-channels 64 --ffn-hidden-size 10944"
+    experts = "--num-experts 32 --moe-router-topk 4 --group-query-attention --num-query-groups 8 --swiglu"
+    rest = "--tokenizer-type HuggingFaceTokenizer --tokenizer-model openai/gpt-oss-20b"
+    script = f"torchrun --nproc-per-node 8 pretrain_gpt.py {sizes} {experts} {rest}"
+    wide = preflight.check_text(script + "\n", name="run.sh")
+    assert any("intermediate size" in finding.message for finding in wide.findings)
+    known = preflight.check_text(script + " --moe-ffn-hidden-size 2880\n", name="run.sh")
+    assert not any("intermediate size" in finding.message for finding in known.findings)
+
+
 @pytest.mark.parametrize(
     "option", ["--config run.yaml", "--model-config run.yaml", "--args-file run.txt", "--yaml-path x"]
 )

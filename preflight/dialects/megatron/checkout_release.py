@@ -211,8 +211,9 @@ def _certainty(
     checkout = surroundings.checkout(document)
     if found is not None and found.patched:
         sets = checkout.patched_arguments if checkout is not None else frozenset[str]()
+        extends = checkout is None or not checkout.renamed
         return Certainty(
-            False, known, doubted, evidence=found.evidence, has=lambda rule: False, patched=True, sets=sets
+            False, known, doubted, evidence=found.evidence, has=lambda rule: False, patched=extends, sets=sets
         )
     if found is not None and found.altered and checkout is not None:
         has = has_checks(checkout, versions(found.target), _other_names(run, found))

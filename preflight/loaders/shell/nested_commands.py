@@ -9,6 +9,7 @@ from preflight.loaders.document import Count, Launch, Piece, Word, word_of
 from preflight.loaders.entry_scripts import command_name
 from preflight.loaders.launcher_options import Spec, read_options
 from preflight.loaders.launchers import SHELLS, STARTERS, Taken
+from preflight.loaders.process_counts import with_default
 from preflight.loaders.shell.word_splitting import Field, merged, text_of, value_of, word
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.record import NamedTuple
@@ -87,23 +88,29 @@ class Texts:
         return word_of(merged([origin for part in parts for origin in self.pieces(part)]) or parts)
 
     def count(self, count: Count | None) -> Count | None:
-        """Return a count traced back to a file."""
-        return count._replace(span=self.span(count.span)) if count is not None and count.span is not None else count
+        """Return a count traced back to a file, where a default of the script shows."""
+        if count is None or count.span is None:
+            return count
+        span = self.span(count.span)
+        return count._replace(span=span, assumed=count.assumed or with_default(span))
 
     def taken(self, taken: Taken) -> Taken:
         """A launch with every word at the place where it was typed."""
         if not self._known:
             return taken
         launch = taken.launch
+        nodes = self.count(launch.nodes)
+        outside = nodes.assumed if nodes is not None else ""
+        world = (one for count in launch.world if (one := self.count(count)) is not None)
         moved = Launch(
             launch.launcher,
             tuple(map(self.word, launch.launcher_words)),
             self.word(launch.entry),
             tuple(map(self.word, launch.words)),
             {name: self.word(word) for name, word in launch.environment.items()},
-            tuple(count for c in launch.world if (count := self.count(c)) is not None),
+            tuple(one._replace(assumed=one.assumed or outside) for one in world),
             launch.open,
-            self.count(launch.nodes),
+            nodes,
             self.count(launch.per_node),
             self.word(launch.device) if launch.device is not None else None,
             tuple(map(self.word, launch.assumed)),

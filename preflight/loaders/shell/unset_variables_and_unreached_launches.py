@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from preflight.loaders.document import Document, Launch, Problem, Word
 from preflight.loaders.shell.bash_parser import Node, Tree, ancestors, parse, unclosed_document
@@ -49,6 +49,8 @@ _RANKED = lazy_pattern(
 LONGEST_NAME = 100
 _MEETS = lazy_pattern(r".*--(?:rdzv|master)[_-]")
 """Options for the rendezvous address, which is the same on all nodes."""
+_WHOLE = ("if_statement", "case_statement")
+_BRANCHED = (*_WHOLE, "elif_clause")
 _IF = ("if_statement", "elif_clause", "while_statement")
 _EXPANSION = lazy_pattern(r"\$\{(\w+):?\+")
 _SAID = lazy_pattern(r"^[ \t]*#.*$", re.MULTILINE)
@@ -64,17 +66,19 @@ def launch_faults(found: Found, commands: Commands) -> Iterator[Problem]:
     used = referenced(commands)
     unused = {name: _stem(name) for name, _ in groups(commands) if name not in used}
     stops = "; with set -u the script stops here" if commands.nounset else ""
+    trees: dict[int, Tree | None] = {}
     for name, span in () if _comes_from_outside(found, commands) else found.settled.groups[:MOST_BROKEN]:
         if _appends_to_itself(name, span):
             continue  # the first of several pieces
+        if _is_switched_off(name, span, trees, commands):
+            continue
         near = nearest(_stem(name), unused.values()) if len(unused) < MOST_BROKEN else None
         meant = next((other for other, stem in unused.items() if near and stem == near), "")
         hint = Message("; did you mean {meant}, which is never used?", meant=meant) if meant else ""
-        unreached = _NOT_REACHED if _is_assigned_above(name, span) else _NEVER_DEFINED
+        unreached = _NOT_REACHED if _assignments(name, span) else _NEVER_DEFINED
         template = _DEFINED_LATER if commands.state.late(name, span) else unreached
         message = Message(template, name=name, hint=hint, stops=stops)
         yield Problem("undefined-option-variable", message, span, (), *_meant_group(name, meant, span, commands))
-    trees: dict[int, Tree | None] = {}
     handed = any(_RENDEZVOUS.fullmatch(flag) and _GIVEN.fullmatch(name) for name, flag, _ in found.settled.unset)
     for name, flag, span in found.settled.unset[:MOST_BROKEN]:
         late, given = commands.state.late(name, span), _GIVEN.fullmatch(name) is not None
@@ -107,17 +111,44 @@ def _appends_to_itself(name: str, span: Span) -> bool:
     return re.search(rf"(?:^|[\s;]){re.escape(name)}=[\"']?[ \t]*$", before) is not None
 
 
-def _is_assigned_above(name: str, span: Span) -> bool:
-    """Whether a line above a use assigns the variable, in a branch or function that does not run."""
-    return re.search(rf"(?m)^[ \t]{{0,99}}(?:export[ \t]+)?{name}=", span.source.text[: span.start]) is not None
+def _is_switched_off(name: str, span: Span, trees: dict[int, Tree | None], commands: Commands) -> bool:
+    """Whether a use is of options that a single test leaves out, as intended, or that a value from the caller of the
+    script, its environment or the machine may add."""
+    places = [one.start(1) for one in _assignments(name, span)]
+    tree = _tree_of(span, trees) if places else None
+    if tree is None:
+        return False
+    branches: list[Node] = []
+    for place in places:
+        node = tree.root.descendant_for_byte_range(place, place + len(name) - 1)
+        around = [one for one in ancestors(node) if one.type in _BRANCHED] if node is not None else []
+        asked = " ".join(_not_launched_asked(tree, one) for one in around)
+        names = dict.fromkeys([*_NAMES.findall(asked), *_IN_SUM.findall("".join(_SUM.findall(asked)))])
+        if not around or not names:
+            return False
+        if _OUTSIDE.search(asked) or any(_set_here(one, tree, commands) is None for one in names):
+            return True
+        branches.append(next(one for one in around if one.type in _WHOLE))
+    return len({one.id for one in branches}) == len(branches)
+
+
+def _assignments(name: str, span: Span) -> list[re.Match[str]]:
+    """The assignments of a variable on lines above its use."""
+    found = re.compile(rf"(?m)^[ \t]{{0,99}}(?:export[ \t]+)?({name})=").finditer(span.source.text, 0, span.start)
+    return list(islice(found, MOST_BROKEN))
+
+
+def _tree_of(span: Span, trees: dict[int, Tree | None]) -> Tree | None:
+    """The parsed source of a place. trees: the sources parsed so far, by identity."""
+    if id(span.source) not in trees:
+        trees[id(span.source)] = _parsed(span.source)
+    return trees[id(span.source)]
 
 
 def _is_guarded(name: str, span: Span, trees: dict[int, Tree | None]) -> bool:
     """Whether a use is in a branch of a test of the same variable, behind one in a list, or in ${NAME:+…}. trees: the
     sources parsed so far, by identity."""
-    if id(span.source) not in trees:
-        trees[id(span.source)] = _parsed(span.source)
-    tree = trees[id(span.source)]
+    tree = _tree_of(span, trees)
     if tree is None:
         return False
     node = tree.root.descendant_for_byte_range(span.start, max(span.start, span.end - 1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
@@ -28,6 +29,7 @@ from preflight.program.checkout.framework_requirements import (
 )
 from preflight.program.checkout.front_end_discovery import HIGHEST_RUNNER, Neighbours, folders_above
 from preflight.program.launched_source import Located, locate
+from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.typing_placeholders import TYPE_CHECKING
 
 if TYPE_CHECKING:  # it loads when a framework is there
@@ -36,6 +38,8 @@ if TYPE_CHECKING:  # it loads when a framework is there
     from preflight.program.checkout.front_end_discovery import FrontEndPackage
     from preflight.program.checkout.parser_options import OwnOption
 
+_EXTENDS = lazy_pattern(r"^[ \t]{0,40}(?:from|import)[ \t]{1,9}megatron\b", re.MULTILINE)
+"""An import of the framework that a file extends."""
 HIGHEST = 16
 """Folders above a file that are looked into."""
 MOST_CODE = 2500
@@ -131,6 +135,12 @@ class Checkout:
         named = (name for name in self.files.names(deepest=PATCH) if name.rpartition("/")[2] in PATCHES)
         found = ((name, self.files.text(name) or "") for name in islice(named, MOST_FOLDERS))
         return tuple(name for name, text in found if "add_argument" in text and "megatron" in text)
+
+    @cached_property
+    def renamed(self) -> bool:
+        """Whether these parsers belong to copies of the framework under other names, and not to extensions of it."""
+        texts = [self.files.text(name) or "" for name in self.patches]
+        return bool(texts) and all("ArgumentParser(" in text and not _EXTENDS.search(text) for text in texts)
 
     @cached_property
     def patched_options(self) -> tuple[OwnOption, ...]:
