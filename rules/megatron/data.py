@@ -1,7 +1,6 @@
 """Checks of data sources, fill-in-the-middle training, and memory logging."""
 
 from preflight.lint.constraint import ConstraintSet, conflicts, drop, put, refuse
-from preflight.lint.expressions import total
 from preflight.rules.megatron.option_names import REFUSED, a, all_of, any_of, separate_data
 from preflight.source.finding import Safety
 
@@ -45,11 +44,19 @@ MEGATRON.add(
         message="--num-dataset-builder-threads is {num_dataset_builder_threads}; it must be at least 1",
         fixes=(drop(a.num_dataset_builder_threads, safety=Safety.SAFE),),
     ),
-    refuse(
+    conflicts(
         "two-data-sources",
-        total(a.mock_data, a.data_path.length > 0, separate_data) > 1,
-        message="the data comes from more than one source; give only one of --mock-data, --data-path and the paths of "
-        "each split",
+        a.data_path.length > 0,
+        separate_data,
+        message="the data comes from --data-path and from the paths of each split; give only one of them",
+        fixes=(drop(a.data_path),),
+    ),
+    conflicts(
+        "mock-data-with-paths",
+        a.mock_data,
+        any_of(a.data_path.length > 0, separate_data),
+        message="--mock-data does not work with paths of data; give only one of them",
+        why="the run fails at launch; Megatron 0.6 ignores the paths and trains on mock data",
         fixes=(drop(a.mock_data), drop(a.data_path)),
     ),
     conflicts(
