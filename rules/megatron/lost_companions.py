@@ -36,7 +36,7 @@ MEGATRON.add(
         "training-within-warmup",
         all_of(
             TRAINS,
-            a.train_iters > 0,
+            a.train_iters > 1,
             a.lr_warmup_iters.given,
             a.lr_decay_iters.given,
             a.lr_warmup_iters >= a.train_iters,
