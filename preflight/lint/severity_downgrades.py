@@ -268,9 +268,20 @@ def _section(finding: Finding, job: Job) -> str:
 
 
 def _slips(job: Job) -> set[int]:
-    """The places of misspelt options whose fix is not just a longer name."""
-    problems = (problem for problem in job.arguments.problems if problem.fix is not None)
-    return {one.span.start for one in problems if one.fix is not None and not _extends(one.span.text, one.fix[2])}
+    """The places of misspelt options and values: not an option that an earlier release has, not a value that is a
+    longer name, and in a fork with options of its own not one in lower case (`rmsnorm`)."""
+    fork = any(_is_own_option(problem) for problem in job.arguments.problems)
+    return {
+        problem.span.start
+        for problem in job.arguments.problems
+        if problem.fix is not None and not problem.before and not _is_variant(problem.fix[1].text, problem.fix[2], fork)
+    }
+
+
+def _is_variant(text: str, known: str, fork: bool) -> bool:
+    """Whether a fork may have a name that resembles a known one."""
+    typed = text.strip("\"'")
+    return _extends(text, known) or (fork and typed.islower() and typed == known.lower())
 
 
 def _of_releases(job: Job) -> Doubt | None:

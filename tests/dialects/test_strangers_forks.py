@@ -23,6 +23,7 @@ FORK = "--xielu --qknorm-impl apex "
         "--lr-decay-style cosine_restart",
         "--lr-decay-style fast-cosine",
         "--normalization RMSNorm_gated",
+        "--normalization rmsnorm",
         "--position-embedding-type rope_2d",
         "--position-embedding-type partial-rope",
         "--recompute-granularity selective_mlp",
@@ -37,6 +38,12 @@ def test_a_known_choice_with_another_word_may_be_a_forks_own(more: str) -> None:
 @pytest.mark.parametrize("more", ["--lr-decay-style cosin", "--normalization RMSnorm", "--optimizer adm"])
 def test_a_slip_is_told_in_a_fork_too(more: str) -> None:
     assert severities(preflight.check_text(launch(FORK + more), name="run.sh"))["bad-choice"] is Severity.WARNING
+
+
+def test_an_option_of_an_earlier_release_is_no_slip_in_a_fork() -> None:
+    script = launch("--no-merge-qkv --no-query-key-layer-scaling --layernorm-epsilon 1e-6")
+    found = preflight.check_text(script, name="run.sh").findings
+    assert [f.severity for f in found if "it is now --norm-epsilon" in f.message] == [Severity.NOTE]
 
 
 @pytest.mark.parametrize(

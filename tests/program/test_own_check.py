@@ -122,6 +122,16 @@ def test_the_parser_refuses_in_its_own_words(tmp_path: Path, says: Judge) -> Non
     assert (found.upstream, found.span.text) == ("argparse", "many")
 
 
+def test_the_parser_at_hand_decides_whatever_its_release(tmp_path: Path, says: Judge) -> None:
+    said = Refusal(Place(ARGUMENTS, 1, 1), "argparse", "argument --own-size: invalid int value: 'many'", ("own_size",))
+    says(Verdict("refuses", (said,)))
+    script = f"torchrun --nproc-per-node 8 pretrain_gpt.py {SIZES} --own-size many\n"
+    old = INFO.replace("MINOR = 14", "MINOR = 4")
+    write(tmp_path, {**TREE, "megatron/core/package_info.py": old, "run.sh": script})
+    (found,) = own(preflight.check(tmp_path / "run.sh", select=["own-check"]))
+    assert (found.severity, found.message.count("not a known release")) == (Severity.ERROR, 0)
+
+
 def test_a_rule_that_knows_the_statement_tells_it_in_its_words_and_once(tmp_path: Path, says: Judge) -> None:
     said = Refusal(Place(ARGUMENTS, 1, 1), "argparse", "argument --own-size: invalid int value: 'many'", ("own_size",))
     says(Verdict("refuses", (said,)))
