@@ -34,7 +34,8 @@ def validates_on_training_data(job: Job) -> Iterator[Finding]:
     `--train-data-path` and `--valid-data-path` of Megatron, `data.train_files` and `data.val_files` of verl,
     `--prompt-data` and `--eval-prompt-data` of slime, and `--dataset` and `--val_dataset` of ms-swift. It reports a
     file that is given, with the same spelling, for both, if the run evaluates regularly (`--eval-iters`,
-    `trainer.test_freq`, `--eval-interval`).
+    `trainer.test_freq`, `--eval-interval`). A data set of Energon (`--dataloader-type external`) may be given for both:
+    it contains its own splits.
 
     ## Why is this bad?
     The run measures how well the model remembers its training data. The score rises although the model does not become
@@ -55,6 +56,8 @@ def validates_on_training_data(job: Job) -> Iterator[Finding]:
     for training, evaluation, amount in PAIRS:
         trained, evaluated = job.arguments.given(training), job.arguments.given(evaluation)
         if trained is None or evaluated is None or (amount and not _positive(job, amount)):
+            continue
+        if training == "train_data_path" and job.arguments.get("dataloader_type").raw == "external":
             continue
         shared = [name for name in _names(job, evaluated) if name in _names(job, trained)]
         if shared:

@@ -128,7 +128,11 @@ NEMO_RL.add(
     ),
     refuse(
         "one-generation-a-prompt",
-        all_of(a.num_generations_per_prompt == 1, a.nemo_adv_estimator.is_in("grpo", "gdpo")),
+        all_of(
+            a.num_generations_per_prompt == 1,
+            a.num_prompts_per_step > 1,  # a step of a single sample is a trial of the program, which learns nothing
+            a.nemo_adv_estimator.is_in("grpo", "gdpo"),
+        ),
         message=(
             "{nemo_adv_estimator} compares the generations of a prompt, but there is only 1, so there is nothing to "
             "compare"

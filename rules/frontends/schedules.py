@@ -11,8 +11,9 @@ VERL, NEMO_RL = ConstraintSet("verl", why=LATE), ConstraintSet("nemo-rl", why=LA
 a = Handles(megatron_names() | names("verl") | names("nemo-rl"))
 
 
-def of_schedule(warmup: Expression, trains: Expression) -> tuple[Constraint, ...]:
-    """The checks of a schedule. warmup: the number of warm-up steps; trains: what must be true of the run."""
+def of_schedule(warmup: Expression, trains: Expression, uncapped: str = "") -> tuple[Constraint, ...]:
+    """The checks of a schedule. warmup: the number of warm-up steps; trains: what must be true of the run. uncapped: the
+    releases that do not shorten a warm-up that is too long, if not all."""
     return (
         refuse(
             "minimum-above-rate",
@@ -40,6 +41,7 @@ def of_schedule(warmup: Expression, trains: Expression) -> tuple[Constraint, ...
             all_of(trains, a.lr_decay_iters.is_set, warmup.is_set, warmup > 0, warmup >= a.lr_decay_iters),
             message="the warm-up of {warmup} steps must be shorter than the decay of {lr_decay_iters}",
             upstream=f"{CORE}:160",
+            versions=uncapped,
             shows={"warmup": warmup},
             at=(warmup, a.lr_decay_iters),
         ),
@@ -54,4 +56,6 @@ def of_schedule(warmup: Expression, trains: Expression) -> tuple[Constraint, ...
 
 
 VERL.add(*of_schedule(a.optim_warmup_steps, a.nnodes.is_set))
-NEMO_RL.add(*of_schedule(a.lr_warmup_iters, a.megatron_enabled)[:-1])  # its configs cannot set a WSD decay length
+NEMO_RL.add(*of_schedule(a.lr_warmup_iters, a.megatron_enabled, "<0.6")[:-1])
+"""Its configs cannot set a WSD decay length. From 0.6 on its Megatron-Bridge (95e5f38f,
+src/megatron/bridge/training/config.py:1375) caps the warm-up one step before the end of the decay."""
