@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from preflight.checking.engine import OWN
 from preflight.job import Job
 from preflight.lint.severity_downgrades import SecondLook, lowered, offered_only, settled
 from preflight.lint.uncertain_facts import around, enclosing, undescribed
@@ -14,6 +13,8 @@ from preflight.run.request import Target
 from preflight.source.finding import Finding, Kind, Message, Severity
 
 Place = tuple[str, str, int]
+OWN = "own-check"
+"""The rule that reports what the program's source refuses, whatever its release."""
 
 
 def with_neighbours(document: Document, found: list[Finding], job: Job, look: SecondLook) -> list[Finding]:
@@ -32,7 +33,7 @@ def with_neighbours(document: Document, found: list[Finding], job: Job, look: Se
 
 def _judged(finding: Finding, job: Job, asked: Target, neighbours: _Neighbours) -> Finding:
     if finding.severity is not Severity.ERROR or finding.kind is Kind.MEMORY or finding.rule == OWN:
-        return finding  # the program at hand refuses what it refuses, whatever its release
+        return finding
     held = neighbours.reporting(finding)
     doubted = finding.fix is None or evidence(asked.framework) is None
     new = finding.kind is Kind.OPTIONS and not neighbours.between and doubted
