@@ -155,7 +155,9 @@ def _asked(node: Expression, spell: Spell, holds: bool) -> str:
     if node.op == "is none":
         return f"{value} is {'not ' if holds else ''}set"
     if node.op == "in":
-        none = "" if holds else "none of " if len(node.parts) > 2 else "not "
+        if not holds and len(node.parts) == 3:
+            return f"{value} is neither {_listed(node.parts[1:], 'nor')}"
+        none = "" if holds else "none of " if len(node.parts) > 3 else "not "
         return f"{value} is {none}{_listed(node.parts[1:], 'or' if holds else 'and')}"
     if node.op in ("has", "startswith"):
         contains, starts = ("contains", "starts with") if holds else ("does not contain", "does not start with")

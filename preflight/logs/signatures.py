@@ -311,7 +311,7 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|[Nn]umber of placeholder|multimodal tokens? .* (?:mismatch|placeholders)"
         r"|[Nn]umber of (?:image|video|audio)s? .{0,60}(?:not|n't) match",
         "a sample has more or fewer placeholders for images, video or sound than features",
-        "a sample that was cut at the maximum length loses placeholders: use a longer maximum, or smaller pictures",
+        "a sample that is truncated at the maximum length loses placeholders: raise the maximum, or use smaller images",
     ),
     Signature(
         "token-out-of-bounds", C.DATA,
