@@ -16,7 +16,7 @@ from preflight.checking.request_validation import verify_program
 from preflight.cli.options import AtSite, Inputs, JobFacts, Rules, listed
 from preflight.loaders.file_kinds import is_script
 from preflight.plugins import manager as plugins
-from preflight.report.terminal_rendering import plain
+from preflight.report.source_excerpts_and_escapes import plain
 from preflight.run import project_settings
 from preflight.run.project_settings import Choice, Facts, Settings
 from preflight.run.request import SiteRequest

@@ -12,7 +12,7 @@ from preflight.memory.parameters import model
 from preflight.report.json import finding_dict
 from preflight.report.markdown import cell
 from preflight.report.memory import between, need
-from preflight.report.terminal_rendering import Look, counted, plain
+from preflight.report.source_excerpts_and_escapes import Look, counted, plain
 from preflight.run.value import Value, known
 from preflight.source.finding import Finding, Severity
 from preflight.source.translation import columns, local, padded, phrases

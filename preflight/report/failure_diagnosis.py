@@ -8,7 +8,7 @@ from preflight.logs.cause_types import Cause
 from preflight.logs.diagnosis import Diagnosis, Group
 from preflight.logs.matching_findings import Behind
 from preflight.report.memory import between
-from preflight.report.terminal_rendering import Look, counted, plain
+from preflight.report.source_excerpts_and_escapes import Look, counted, plain
 from preflight.report.text import one
 from preflight.source.finding import Finding
 from preflight.source.translation import local

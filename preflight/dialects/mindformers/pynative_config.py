@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.mindformers.config_kind_and_loading import known_version
 from preflight.dialects.mindformers.graph_namespace import written
-from preflight.dialects.mindformers.keys import decides, keeps
+from preflight.dialects.mindformers.known_keys import decides, keeps
 from preflight.dialects.mindformers.layout_edits import relayout
 from preflight.dialects.mindformers.pynative_derived import Derived, derive
 from preflight.dialects.mindformers.pynative_network_fields import DEFAULTS, NAMES
