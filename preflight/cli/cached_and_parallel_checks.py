@@ -27,7 +27,7 @@ from preflight.run.project_settings import Settings
 from preflight.source import cache_folder
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.translation import spoken
-from preflight.source.typing_placeholders import TYPE_CHECKING, Any
+from preflight.source.typing_without_import import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection

@@ -24,7 +24,7 @@ from preflight.source.record import NamedTuple
 from preflight.source.source_file import InputError
 from preflight.source.spelling import did_you_mean
 from preflight.source.translation import local
-from preflight.source.typing_placeholders import Annotated, Any
+from preflight.source.typing_without_import import Annotated, Any
 
 PAUSE = 0.3
 

@@ -25,7 +25,7 @@ from preflight.source.finding import Message
 from preflight.source.source_file import InputError, Source, read_all
 from preflight.source.spelling import did_you_mean
 from preflight.source.translation import local
-from preflight.source.typing_placeholders import TextIO
+from preflight.source.typing_without_import import TextIO
 
 STDIN = "-"
 MANY = 20

@@ -29,7 +29,7 @@ from preflight.source.finding import Finding, Severity
 from preflight.source.record import replace
 from preflight.source.source_file import InputError, Source
 from preflight.source.translation import joined, local
-from preflight.source.typing_placeholders import Annotated
+from preflight.source.typing_without_import import Annotated
 
 
 class Dialogue:

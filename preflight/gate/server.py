@@ -26,7 +26,7 @@ from preflight.gate.submission import Question
 from preflight.gate.verdict import Policies, Reply
 from preflight.report.source_excerpts_and_escapes import plain
 from preflight.source.source_file import InputError
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from preflight.source.finding import Finding, Severity
 from preflight.source.record import NamedTuple
 from preflight.source.source_file import InputError
 from preflight.source.translation import columns, local
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 PASS, REFUSE, USAGE, FAILED = 0, 1, 2, 3
 EVERY_RULE = Policy()

@@ -21,7 +21,7 @@ from preflight.loaders.document import UNKNOWN, Unknown
 from preflight.run.value import Value
 from preflight.source.finding import Finding, Kind, Message, Severity, Unverified, placeholders
 from preflight.source.record import dataclass, field, replace
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 Upstream = str | Mapping[str, str]
 

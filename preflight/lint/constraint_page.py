@@ -10,7 +10,7 @@ from preflight.lint.upstream_evidence import found_places
 from preflight.lint.value_kinds import ValueKind
 from preflight.source.finding import Severity
 from preflight.source.record import NamedTuple
-from preflight.source.typing_placeholders import Any, Protocol
+from preflight.source.typing_without_import import Any, Protocol
 
 
 class Spelled(NamedTuple):

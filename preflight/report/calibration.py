@@ -8,7 +8,7 @@ from preflight.logs.calibration import GIB, Run, settings_of
 from preflight.report.source_excerpts_and_escapes import Look, counted, plain
 from preflight.run.cluster import Factor
 from preflight.source.translation import local, padded
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 LABEL = 8
 

@@ -12,7 +12,7 @@ from preflight.report.source_excerpts_and_escapes import Look, counted, plain
 from preflight.report.text import one
 from preflight.source.finding import Finding
 from preflight.source.translation import local
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 SHOWN_FRAMES = 3
 SHOWN_GROUPS = 6

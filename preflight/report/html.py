@@ -25,7 +25,7 @@ from preflight.report.source_excerpts_and_escapes import Look, counted, plain
 from preflight.source.finding import Finding, Severity
 from preflight.source.record import NamedTuple
 from preflight.source.translation import local, spoken
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 GIB = 2**30
 CONTEXT = 2

@@ -15,7 +15,7 @@ from preflight.report.json_encoding import dumped
 from preflight.report.source_excerpts_and_escapes import Look
 from preflight.source.finding import Edit, Finding, Fix, Severity
 from preflight.source.source_file import Span
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 SCHEMA = 1
 

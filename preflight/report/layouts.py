@@ -12,7 +12,7 @@ from preflight.report.source_excerpts_and_escapes import plain
 from preflight.run.training_plan import Sizes
 from preflight.source.record import NamedTuple
 from preflight.source.translation import columns, local, padded
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 
 class Point(NamedTuple):

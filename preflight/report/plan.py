@@ -12,7 +12,7 @@ from preflight.report.performance import lines, step_dict
 from preflight.report.source_excerpts_and_escapes import Look, plain
 from preflight.run.value import Value
 from preflight.source.translation import columns, local, padded, phrases
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 DEGREES = (("DP", "data"), ("TP", "tensor"), ("PP", "pipeline"), ("CP", "context"))
 LABEL = 12

@@ -18,7 +18,7 @@ from preflight.dialects.mindformers.release_tables import Table, read_at, table
 from preflight.job import Job
 from preflight.run.version_ranges import matches
 from preflight.source.finding import Key
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 VERSIONS = {"legacy": ("1.0.0", "1.2.0", "1.3.2", "1.5.0", "1.7.0", "2.1.0"), "mcore": ("1.7.0", "2.1.0")}
 _WHEN = {"legacy": graph_run_conditions.legacy, "mcore": graph_run_conditions.mcore}

@@ -22,7 +22,7 @@ from preflight.run.value import Value, default, derived, unknown
 from preflight.source.finding import Edit
 from preflight.source.record import replace
 from preflight.source.resolved_words import NO_WORLD_SIZE
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 FRAMEWORK = "pynative"
 
