@@ -39,7 +39,7 @@ from preflight.steptime.error_ranges import (
     on_a_good_network,
 )
 from preflight.steptime.estimate import completed, timed
-from preflight.steptime.step_time_inputs import traits
+from preflight.steptime.layout_and_plan_traits import traits
 
 ROOT = Path(__file__).parents[1]
 TARGET = ROOT / "schemas" / "step_time_ranges.json"

@@ -30,7 +30,7 @@ from preflight.source.record import replace
 from preflight.steptime.achieved_rates import RATES, Machine, Rates, family, machine
 from preflight.steptime.error_ranges import kind_of, untimed
 from preflight.steptime.estimate import completed, estimate, machine_of_era, timed
-from preflight.steptime.step_time_inputs import Traits, traits
+from preflight.steptime.layout_and_plan_traits import Traits, traits
 
 SHARED = next((up / "shared" for up in Path(__file__).parents if (up / "shared").is_dir()), Path("shared"))
 DATA = SHARED / "data" / "steptime.jsonl.gz"

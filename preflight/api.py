@@ -22,7 +22,7 @@ from preflight.run.request import Request, Target
 from preflight.run.training_plan import Plan
 from preflight.source.finding import Finding, Severity
 from preflight.source.source_file import InputError, Source
-from preflight.source.typing_placeholders import TYPE_CHECKING
+from preflight.source.typing_without_import import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from preflight.checking.comparison import Comparison

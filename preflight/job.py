@@ -15,7 +15,7 @@ from preflight.run.value import Value, known
 from preflight.source.finding import Edit, Finding, Fix, Message, Related, Safety, Unverified
 from preflight.source.record import NamedTuple, dataclass, replace
 from preflight.source.source_file import Span
-from preflight.source.typing_placeholders import TYPE_CHECKING, Literal
+from preflight.source.typing_without_import import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from preflight.memory import MemoryEstimate

@@ -17,7 +17,7 @@ from preflight.run.cluster import Cluster, Device
 from preflight.run.training_plan import Batch, Layout, Model, Plan, Precision, Recompute
 from preflight.run.value import Origin, Value, default, derived, known, unknown
 from preflight.source.finding import Kind
-from preflight.source.typing_placeholders import TYPE_CHECKING, Any
+from preflight.source.typing_without_import import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # few plugins have a front end, and its reader is large
     from preflight.frontends.flat_options import Flag as Flag

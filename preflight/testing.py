@@ -26,7 +26,7 @@ from preflight.report.concise import line
 from preflight.run.request import Request, SiteRequest, Target
 from preflight.source.finding import Severity
 from preflight.source.source_file import Source
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 from preflight.source.writing import write_file
 
 

@@ -161,8 +161,8 @@ def rank_of_another_kind(job: Job) -> Iterator[Finding]:
     """A rank or the world size is set from the wrong Slurm variable.
 
     ## What it does
-    Reads `RANK`, `LOCAL_RANK` and `WORLD_SIZE` in the environment of a `pretrain_*.py` of which srun starts every
-    process itself, with several tasks per node. Reports a world size that is set to the number of nodes, a local rank
+    Reads `RANK`, `LOCAL_RANK` and `WORLD_SIZE` in the environment of a `pretrain_*.py` whose processes are all started
+    by srun itself, with several tasks per node. Reports a world size that is set to the number of nodes, a local rank
     that is set to the rank in the whole job if that exceeds the devices of a node (16 if the job requests no number),
     and a rank that is set to the node number or the rank within the node. A variable that the script sets more than
     once is not reported.

@@ -34,7 +34,7 @@ def data_cut_off(job: Job) -> Iterator[Finding]:
         message = Message("{path}.bin is empty", path=file.path)
         if file.fault == "short":
             message = Message(
-                "{path}.bin has {size:,} bytes, but its index expects {needed:,}: reading the last {lost:,} ends the run",
+                "{path}.bin has {size:,} bytes, but its index expects {needed:,}: the run fails when it reads the last {lost:,}",
                 path=file.path,
                 size=file.size,
                 needed=file.needed,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from preflight import Edit, Finding, Fix, Job, Message, Related, Safety, Severity, rule
-from preflight.dialects.mindformers.keys import Stray, strays
+from preflight.dialects.mindformers.known_keys import Stray, strays
 from preflight.job import OF_YAML, fix_of
 from preflight.lint.value_kinds import spellings, ways
 from preflight.loaders.document import Document, Node, Problem, walk

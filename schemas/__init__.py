@@ -7,7 +7,7 @@ import json
 import os
 from functools import cache
 
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 FOLDER = os.path.dirname(__file__)
 

@@ -5,7 +5,7 @@ import pytest
 
 from preflight.api import check_text
 from preflight.dialects.megatron.effects_on_training import keeps
-from preflight.dialects.mindformers.keys import nearest
+from preflight.dialects.mindformers.known_keys import nearest
 from preflight.source.spelling import is_other_phrase, slips
 
 SCRIPT = """torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 24 \\

@@ -122,7 +122,7 @@ def test_sizes(path: Path) -> None:
 
 SMALL = 80
 LOADS_ALONE = {
-    "preflight/dialects/megatron/constraint_names.py": "rules import its names from the package",
+    "preflight/dialects/megatron/names_in_constraints.py": "rules import its names from the package",
     "preflight/program/inspect_signature.py": "one kind of built-in function, in a chain of classes",
     "preflight/lsp/configuration.py": "what an editor states, apart from what it asks",
     "preflight/lsp/suppression_edit.py": "an edit that is tried out, apart from the diagnostics",
@@ -172,7 +172,7 @@ READS_WORDS = {
     "preflight/job.py": "an outcome of three, held by its type",
     "preflight/fix/migration.py": "a state of an outcome, held by its type",
     "preflight/report/memory.py": "puts 'not known' before names, and not before sentences",
-    "preflight/steptime/step_time_inputs.py": "a name of what is overlapped",
+    "preflight/steptime/layout_and_plan_traits.py": "a name of what is overlapped",
     "preflight/logs/prefixes.py": "what Ray writes into a log",
     "rules/mindformers/replaced_by_trainer.py": "the condition of a switch, as the framework writes it",
 }
@@ -278,7 +278,7 @@ HEAVY = (
     "pygments",
     "matplotlib",
     "asyncio",
-    "typing",  # preflight.source.typing_placeholders has the names
+    "typing",  # preflight.source.typing_without_import has the names
     "preflight.fix.fixer",
     "preflight.testing",
 )

@@ -14,7 +14,7 @@ from harness import Ran
 
 from preflight.checking.configured_checker import Checker
 from preflight.cli import run
-from preflight.cli.check_runner import FRESH, VARIABLE
+from preflight.cli.cached_and_parallel_checks import FRESH, VARIABLE
 from preflight.source import cache_folder
 
 CONFIG = """\

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from preflight import check, check_command
-from preflight.report.terminal_rendering import Look
+from preflight.report.source_excerpts_and_escapes import Look
 from preflight.report.text import tell
 from preflight.source.finding import Severity
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from preflight import Finding, Related, Severity
 from preflight.checking.engine import Report
 from preflight.report.concise import line
-from preflight.report.terminal_rendering import Look, excerpt
+from preflight.report.source_excerpts_and_escapes import Look, excerpt
 from preflight.report.text import render
 from preflight.source.source_file import Source, Span
 

@@ -7,7 +7,7 @@ from small_gpt import SIZES
 
 import preflight
 from preflight.lint.uncertain_facts import around
-from preflight.report.terminal_rendering import Look
+from preflight.report.source_excerpts_and_escapes import Look
 from preflight.report.text import tell
 from preflight.run.request import Target
 from preflight.source.finding import Finding, Severity

@@ -9,7 +9,7 @@ from preflight.loaders.document import Node
 from preflight.run.request import Request
 from preflight.source.finding import Finding, Message, Related, Unverified
 from preflight.source.resolved_words import Unknown
-from preflight.source.typing_placeholders import TYPE_CHECKING
+from preflight.source.typing_without_import import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from preflight.program.checkout.guarded_statements import Site

@@ -25,7 +25,7 @@ from preflight.source.budget import CHECK_SECONDS, SEARCH_SECONDS
 from preflight.source.finding import Finding, Related
 from preflight.source.record import dataclass, replace
 from preflight.source.source_file import InputError, Source
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 ALSO = "the same here"
 

@@ -24,7 +24,7 @@ from preflight.source.finding import Finding, Kind, Message, Severity, Unverifie
 from preflight.source.record import NamedTuple, dataclass, replace
 from preflight.source.resolved_words import Needed, needed
 from preflight.source.source_file import Span
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 MOST_FINDINGS = 100
 """Limit for one rule in one file."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from preflight.checking.engine import Report, distinct, order
 from preflight.source.finding import Finding
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 
 def merge(reports: Iterable[Report]) -> Report:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from preflight.loaders.document import Document
 from preflight.source.record import NamedTuple
-from preflight.source.typing_placeholders import TYPE_CHECKING
+from preflight.source.typing_without_import import TYPE_CHECKING
 
 if TYPE_CHECKING:  # most files are in no checkout
     from preflight.program.checkout.enclosing_checkout import Checkout, Checkouts

@@ -6,7 +6,7 @@ from preflight.checking.fix_policy import implied_fix
 from preflight.job import Job
 from preflight.source.finding import Finding, Message, Related, Unverified
 from preflight.source.source_file import Span
-from preflight.source.typing_placeholders import TYPE_CHECKING
+from preflight.source.typing_without_import import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from preflight.program.checkout.guarded_statements import Site

@@ -15,7 +15,7 @@ from preflight.run.version_ranges import numbers
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.source_file import InputError
 from preflight.source.spelling import did_you_mean
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 TOPICS: Mapping[str, tuple[str, ...]] = {
     "memory": ("predicted-oom", "pool-beyond-device"),

@@ -14,7 +14,7 @@ from preflight.cli import checker_setup, output
 from preflight.cli.exit_codes import OK, USAGE
 from preflight.cli.options import Inputs, JobFacts, Rules, Started, takes
 from preflight.cli.output import read_for, refuse_unread
-from preflight.report.terminal_rendering import counted
+from preflight.report.source_excerpts_and_escapes import counted
 from preflight.source.writing import refuse_report
 
 To = Annotated[str, typer.Option("--output-file", "-o", metavar="FILE", help="The baseline file to write.")]

@@ -11,20 +11,20 @@ from preflight.checking.configured_checker import Checker
 from preflight.checking.discovery import Named
 from preflight.checking.engine import Report
 from preflight.cli import checker_setup, output
-from preflight.cli.check_runner import Memo, Teller
+from preflight.cli.cached_and_parallel_checks import Memo, Teller
 from preflight.cli.exit_codes import OK
 from preflight.cli.exit_handling import LEVELS, say
 from preflight.cli.options import AtSite, Inputs, JobFacts, Output, Rules, Scope, Started, option, takes
 from preflight.cli.options import Outcome as How
 from preflight.cli.output import refuse_unread
-from preflight.report.terminal_rendering import Look, plain
+from preflight.report.source_excerpts_and_escapes import Look, plain
 from preflight.report.text import shown
 from preflight.report.text_summary import added
 from preflight.source.record import NamedTuple
 from preflight.source.source_file import InputError
 from preflight.source.spelling import did_you_mean
 from preflight.source.translation import local
-from preflight.source.typing_placeholders import Annotated, Any
+from preflight.source.typing_without_import import Annotated, Any
 
 PAUSE = 0.3
 

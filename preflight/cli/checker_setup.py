@@ -16,7 +16,7 @@ from preflight.checking.request_validation import verify_program
 from preflight.cli.options import AtSite, Inputs, JobFacts, Rules, listed
 from preflight.loaders.file_kinds import is_script
 from preflight.plugins import manager as plugins
-from preflight.report.terminal_rendering import plain
+from preflight.report.source_excerpts_and_escapes import plain
 from preflight.run import project_settings
 from preflight.run.project_settings import Choice, Facts, Settings
 from preflight.run.request import SiteRequest
@@ -25,7 +25,7 @@ from preflight.source.finding import Message
 from preflight.source.source_file import InputError, Source, read_all
 from preflight.source.spelling import did_you_mean
 from preflight.source.translation import local
-from preflight.source.typing_placeholders import TextIO
+from preflight.source.typing_without_import import TextIO
 
 STDIN = "-"
 MANY = 20

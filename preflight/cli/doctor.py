@@ -18,7 +18,7 @@ from preflight.plugins.manager import GROUP, OWN, entry_points
 from preflight.program.checkout.enclosing_checkout import Checkouts
 from preflight.report.documentation_urls import home
 from preflight.report.rule_pages import documented
-from preflight.report.terminal_rendering import plain
+from preflight.report.source_excerpts_and_escapes import plain
 from preflight.source import cache_folder
 from preflight.source.extras import EXTRAS
 from preflight.source.source_file import InputError

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from preflight.cli.exit_codes import FAILED, INTERRUPTED, UNREAD, USAGE
 from preflight.plugins.manager import PluginError
-from preflight.report.terminal_rendering import plain
+from preflight.report.source_excerpts_and_escapes import plain
 from preflight.source.budget import keep_watch
 from preflight.source.extras import missing
 from preflight.source.source_file import InputError

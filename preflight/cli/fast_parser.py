@@ -8,7 +8,7 @@ from preflight.cli.fast_parser_options import TABLES
 from preflight.cli.options import Entry, Table
 from preflight.source.record import NamedTuple
 from preflight.source.source_file import InputError
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 PATHS = ("check", "fix", "show", "memory", "layouts", "migrate", "diff", "baseline", "init")
 """The commands that take paths."""

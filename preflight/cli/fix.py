@@ -23,13 +23,13 @@ from preflight.fix.fixer import Fixed, Outcome, State, fix_source
 from preflight.fix.interactive_fixes import Way, fix_by_choice
 from preflight.fix.permitted_fixes import Boundary
 from preflight.loaders.file_kinds import COMMAND
-from preflight.report.terminal_rendering import Look, counted, plain
+from preflight.report.source_excerpts_and_escapes import Look, counted, plain
 from preflight.report.text import one
 from preflight.source.finding import Finding, Severity
 from preflight.source.record import replace
 from preflight.source.source_file import InputError, Source
 from preflight.source.translation import joined, local
-from preflight.source.typing_placeholders import Annotated
+from preflight.source.typing_without_import import Annotated
 
 
 class Dialogue:

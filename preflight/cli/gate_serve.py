@@ -13,7 +13,7 @@ import typer
 
 from preflight.checking.request_validation import verify_facts
 from preflight.cli import completion
-from preflight.report.terminal_rendering import plain
+from preflight.report.source_excerpts_and_escapes import plain
 from preflight.run.project_settings import Facts
 from preflight.source.source_file import InputError
 

@@ -20,7 +20,7 @@ from preflight.cli.exit_codes import OK
 from preflight.cli.exit_handling import say
 from preflight.cli.options import Inputs, JobFacts, Rules, takes
 from preflight.cli.output import refuse_unread
-from preflight.report.terminal_rendering import counted, plain
+from preflight.report.source_excerpts_and_escapes import counted, plain
 from preflight.run.project_settings import FILE
 from preflight.source.finding import Message, Severity
 from preflight.source.translation import joined, local

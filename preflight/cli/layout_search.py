@@ -25,7 +25,7 @@ from preflight.layouts.candidates import COLUMNS, RECOMPUTE
 from preflight.layouts.multi_file_search import NO_CONFIG, every_run
 from preflight.report.json_encoding import dumped
 from preflight.report.layouts import Point, Shown, layouts_dict, layouts_text, scale_dict, scale_text
-from preflight.report.terminal_rendering import plain
+from preflight.report.source_excerpts_and_escapes import plain
 from preflight.run.request import MOST_DEVICES
 from preflight.source import writing
 from preflight.source.budget import SEARCH_SECONDS

@@ -14,7 +14,7 @@ from preflight.cli.show import show_jobs
 from preflight.job import Job
 from preflight.memory.advice import Saving
 from preflight.plugins import manager as plugins
-from preflight.report.terminal_rendering import Look
+from preflight.report.source_excerpts_and_escapes import Look
 from preflight.run.cluster import Device
 
 Plot = Annotated[

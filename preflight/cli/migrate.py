@@ -10,7 +10,7 @@ from preflight.cli import checker_setup, output
 from preflight.cli.exit_codes import FOUND, OK, USAGE
 from preflight.cli.options import Inputs, JobFacts, Printed, Rules, option, takes
 from preflight.cli.output import deliver, read_for, refuse_unread
-from preflight.report.terminal_rendering import Look
+from preflight.report.source_excerpts_and_escapes import Look
 from preflight.run.project_settings import Facts
 from preflight.run.request import Target
 from preflight.source.source_file import InputError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from preflight.source.record import NamedTuple
-from preflight.source.typing_placeholders import Annotated, Any, TypeVar
+from preflight.source.typing_without_import import Annotated, Any, TypeVar
 
 
 class Option(NamedTuple):

@@ -16,7 +16,7 @@ from preflight.cli.exit_handling import say
 from preflight.cli.options import Compared, Inputs, Output, Printed
 from preflight.loaders.file_kinds import COMMAND
 from preflight.plugins.manager import PluginError, Plugins
-from preflight.report.terminal_rendering import Look, plain
+from preflight.report.source_excerpts_and_escapes import Look, plain
 from preflight.source.extras import missing
 from preflight.source.finding import Message, Severity
 from preflight.source.source_file import InputError

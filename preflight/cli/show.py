@@ -18,7 +18,7 @@ from preflight.cli.options import AtSite, Inputs, JobFacts, Printed, Rules, Star
 from preflight.cli.output import deliver, read_for, refuse_unread
 from preflight.job import Job
 from preflight.report.json_encoding import dumped
-from preflight.report.terminal_rendering import Look
+from preflight.report.source_excerpts_and_escapes import Look
 from preflight.source.record import replace
 from preflight.source.source_file import InputError
 

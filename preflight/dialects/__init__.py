@@ -14,7 +14,7 @@ from preflight.run.training_plan import Plan
 from preflight.source.checkout_root import started_from
 from preflight.source.record import NamedTuple
 from preflight.source.source_file import InputError
-from preflight.source.typing_placeholders import TYPE_CHECKING, Protocol
+from preflight.source.typing_without_import import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:  # most files are not in a checkout
     from preflight.program.checkout.enclosing_checkout import Checkout, Checkouts

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from preflight.dialects.megatron.options import is_a_text_of_options as is_a_text_of_options
 from preflight.source.finding import Key
 from preflight.source.record import NamedTuple
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 
 class Offer(NamedTuple):

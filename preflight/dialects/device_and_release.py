@@ -18,7 +18,7 @@ from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.record import NamedTuple, replace
 from preflight.source.resolved_words import Needed, Reason
 from preflight.source.source_file import InputError
-from preflight.source.typing_placeholders import TYPE_CHECKING
+from preflight.source.typing_without_import import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from preflight.program.checkout.enclosing_checkout import Checkout

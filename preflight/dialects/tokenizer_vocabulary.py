@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 MOST = 1 << 19
 """Maximum number of pieces: no vocabulary has more, and counting ends there."""

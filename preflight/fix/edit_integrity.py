@@ -15,7 +15,7 @@ from preflight.loaders.yaml_edit import dotted
 from preflight.source.finding import Edit, Key, NotProven
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.source_file import InputError, Source, Span
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 Place = tuple[int, int]
 """A line, counted from 1, and a column in bytes, as in syntax trees."""

@@ -20,7 +20,7 @@ from preflight.source.budget import FIX_SECONDS, SEARCH_SECONDS
 from preflight.source.finding import Finding, Safety, Severity
 from preflight.source.record import NamedTuple, replace
 from preflight.source.source_file import Position, Source
-from preflight.source.typing_placeholders import Literal
+from preflight.source.typing_without_import import Literal
 
 
 def consequences(before: Job, after: Job) -> str:

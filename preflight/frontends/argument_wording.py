@@ -7,8 +7,8 @@ from functools import cache
 from preflight.dialects.megatron.argument_wording import spelled as of_megatron
 from preflight.dialects.megatron.argument_wording import spelled as option
 from preflight.dialects.mindformers.argument_wording import spelled as setting
+from preflight.frontends.flagscale_process_meshes import CLAUSES, WORDS
 from preflight.frontends.front_end import data
-from preflight.frontends.heterogeneous_meshes import CLAUSES, WORDS
 from preflight.frontends.supported_front_ends import FRONT_ENDS
 from preflight.lint.constraint_page import Spell, Spelled
 from preflight.lint.expressions import Handle

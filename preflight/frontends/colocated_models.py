@@ -11,7 +11,7 @@ from preflight.run.training_plan import Colocated, Plan
 from preflight.run.unmodelled_features import Unmodelled
 from preflight.run.value import Value, default, derived, unknown
 from preflight.source.record import replace
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 WHOLE = ("weights", "gradients", "optimizer")
 IMAGES, CRITIC = Unmodelled.ENCODERS_BESIDE, Unmodelled.CRITIC

@@ -10,8 +10,8 @@ from preflight.dialects.megatron import batch, layout, network_sizes, pipeline, 
 from preflight.dialects.megatron.derivation_namespace import NotKnown, Run, derives
 from preflight.dialects.megatron.parse_faults import BAD_CHOICE, BAD_VALUE
 from preflight.frontends.dotted_config import Dotted, opener, typed
+from preflight.frontends.flagscale_process_meshes import meshes
 from preflight.frontends.front_end import UNREAD, FrontEnd
-from preflight.frontends.heterogeneous_meshes import meshes
 from preflight.frontends.hydra_faults import REFUSED, of_missing
 from preflight.frontends.megatron_run import package_of
 from preflight.frontends.megatron_run import read as reading

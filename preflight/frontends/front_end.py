@@ -22,7 +22,7 @@ from preflight.source.finding import Message, continued, values_of
 from preflight.source.record import NamedTuple
 from preflight.source.source_file import Span
 from preflight.source.spelling import nearest
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 Steps = Sequence[tuple[Step, tuple[str, ...]]]
 

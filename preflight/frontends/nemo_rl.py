@@ -15,7 +15,7 @@ from preflight.frontends.dotted_config import Dotted, opener, typed
 from preflight.frontends.front_end import FrontEnd, unread
 from preflight.frontends.megatron_run import Typed, mentions
 from preflight.frontends.megatron_run import read as reading
-from preflight.frontends.nemo_rl_faults import (
+from preflight.frontends.nemo_rl_accepted_values import (
     defines,
     loads_itself,
     of_choices,

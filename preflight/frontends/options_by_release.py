@@ -13,7 +13,7 @@ from preflight.frontends.described_releases import FOLDER, contracts
 from preflight.frontends.front_end import FrontEnd, Keys, as_flags, data
 from preflight.frontends.release_config_schema import nearest_release
 from preflight.run.request import Target
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 
 def at_stated(front_end: FrontEnd, asked: Target | None) -> FrontEnd:

@@ -18,12 +18,12 @@ from preflight.loaders.composition.grammar import typed as plain
 from preflight.loaders.composition.merging import mapping, merge, put
 from preflight.loaders.composition.resolved_values import Composed
 from preflight.loaders.document import Document, Node, Problem
-from preflight.loaders.json_tree import json_tree
+from preflight.loaders.tree_from_data import json_tree
 from preflight.run.value import Origin, Value
 from preflight.source.finding import Message
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.spelling import nearest
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 CORE = "0.16.0"
 """Primus v26.5.1 contains Megatron-LM at d3528a2, 0.16.0rc0."""

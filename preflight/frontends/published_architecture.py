@@ -9,7 +9,7 @@ from preflight.dialects.megatron.unmodelled_memory import ADAPTED
 from preflight.frontends.front_end import Keys
 from preflight.run.published_models import Published
 from preflight.run.value import Value
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 ASSUMED = "published_model"
 """The name of the model in an assumed run."""

@@ -14,7 +14,7 @@ from preflight.loaders.composition.resolved_values import Composed, Found
 from preflight.loaders.document import Node, Problem
 from preflight.source.finding import Message
 from preflight.source.source_file import Source, Span
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 MAX_NUMBER, MAX_TEXT, MAX_VALUES = 10**15, 10_000, 4
 TYPES = {"int": int, "float": float, "bool": bool, "str": str, "list": list, "tuple": tuple, "dict": dict}

@@ -10,11 +10,11 @@ from preflight import schemas
 from preflight.frontends.described_releases import FOLDER
 from preflight.frontends.refusal_rows import Row, identity, listed
 from preflight.loaders.document import Node
-from preflight.loaders.json_tree import json_tree
+from preflight.loaders.tree_from_data import json_tree
 from preflight.run.request import Target
 from preflight.run.version_ranges import numbers
 from preflight.source.spelling import nearest
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 TARGET = "_target_"
 """Hydra's key for the class that a section creates; not a setting."""

@@ -14,7 +14,7 @@ from preflight.frontends.published_architecture import lose_network, trained
 from preflight.loaders.composition.overrides import apply, read_override
 from preflight.loaders.composition.resolved_values import Composed
 from preflight.loaders.document import Document, Node
-from preflight.loaders.json_tree import json_tree
+from preflight.loaders.tree_from_data import json_tree
 from preflight.run.value import Value, unknown
 
 MAIN = "skyrl.train.entrypoints.main_base"

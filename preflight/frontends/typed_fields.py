@@ -15,7 +15,7 @@ from preflight.source.finding import Message
 from preflight.source.record import NamedTuple
 from preflight.source.source_file import Span
 from preflight.source.spelling import nearest
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 Kind = Any
 """A type as written by upstream/frontends/contracts.py: a name, or ["union" | "list" | "literal" | "class", …]."""

@@ -31,9 +31,9 @@ from preflight.frontends.refusals import of_code
 from preflight.frontends.registry_names import misspelt, of_files, of_verl
 from preflight.frontends.release_config_schema import Contract, contract, lacks, made_since, nearest_release
 from preflight.frontends.release_detection import Shown, of_overrides, shown, with_evidence
-from preflight.frontends.verl_faults import of_entry, of_loggers, of_name, of_sizes, taken
-from preflight.frontends.verl_variants import NAMES as VARIANTS
-from preflight.frontends.verl_variants import lacks_check, of_variant, starts
+from preflight.frontends.verl_accepted_values import of_entry, of_loggers, of_name, of_sizes, taken
+from preflight.frontends.verl_async_trainers import NAMES as VARIANTS
+from preflight.frontends.verl_async_trainers import lacks_check, of_variant, starts
 from preflight.loaders.composition.overrides import Override, Refused, apply, read_override
 from preflight.loaders.composition.resolved_values import Composed
 from preflight.loaders.document import Document, Problem, Word

@@ -19,8 +19,8 @@ from preflight.frontends.verl import RELEASES, VERL, adapters, forced, may_be_an
 from preflight.loaders.composition.overrides import apply, read_override
 from preflight.loaders.composition.resolved_values import Composed
 from preflight.loaders.document import Document, Node
-from preflight.loaders.json_tree import json_tree
-from preflight.source.typing_placeholders import Any
+from preflight.loaders.tree_from_data import json_tree
+from preflight.source.typing_without_import import Any
 
 SECTIONS = {"actor_rollout_ref.actor.megatron.": "engine.", "actor_rollout_ref.actor.optim.": "optim."}
 """The place of the actor's value in this file."""

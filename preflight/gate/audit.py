@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from preflight.source.source_file import InputError
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 from preflight.source.writing import open_to_append
 
 PATIENCE = 0.2

@@ -24,9 +24,9 @@ from urllib.parse import parse_qs, urlsplit
 from preflight.gate.request_dispatch import Desk
 from preflight.gate.submission import Question
 from preflight.gate.verdict import Policies, Reply
-from preflight.report.terminal_rendering import plain
+from preflight.report.source_excerpts_and_escapes import plain
 from preflight.source.source_file import InputError
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from preflight.program.checkout.enclosing_checkout import Checkouts
 from preflight.run.request import Request
 from preflight.source.record import NamedTuple, replace
 from preflight.source.source_file import InputError, Source
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 
 class Allocation(NamedTuple):

@@ -17,12 +17,12 @@ from preflight.job import Job
 from preflight.lint.rule import Checkable
 from preflight.plugins.manager import Plugins
 from preflight.report.framework_release import release_dict
-from preflight.report.terminal_rendering import counted, plain
+from preflight.report.source_excerpts_and_escapes import counted, plain
 from preflight.source.finding import Finding, Severity
 from preflight.source.record import NamedTuple
 from preflight.source.source_file import InputError
 from preflight.source.translation import columns, local
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 PASS, REFUSE, USAGE, FAILED = 0, 1, 2, 3
 EVERY_RULE = Policy()

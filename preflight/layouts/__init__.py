@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from preflight.source.typing_placeholders import TYPE_CHECKING, Any
+from preflight.source.typing_without_import import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from preflight.layouts.multi_file_search import sweep

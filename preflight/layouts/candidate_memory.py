@@ -15,10 +15,10 @@ from preflight.memory.parameters import Parameters
 from preflight.run.cluster import Cluster
 from preflight.run.training_plan import Sizes
 from preflight.source.record import NamedTuple
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 from preflight.steptime.achieved_rates import machine
 from preflight.steptime.estimate import timed
-from preflight.steptime.step_time_inputs import Traits
+from preflight.steptime.layout_and_plan_traits import Traits
 
 
 def placed(s: Shape, wanted: Sizes, selected: frozenset[str] = frozenset()) -> Shape:

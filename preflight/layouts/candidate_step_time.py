@@ -14,13 +14,13 @@ from preflight.memory.inputs_from_plan import Missing, Shape, shape
 from preflight.run.cluster import Device
 from preflight.run.training_plan import Sizes
 from preflight.source.record import NamedTuple
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 from preflight.steptime.achieved_rates import FALLBACK, RATES, Machine, family
 from preflight.steptime.estimate import completed, timed
 from preflight.steptime.layer import Parts
+from preflight.steptime.layout_and_plan_traits import Spread, Traits, traits
 from preflight.steptime.operators import Both, model_operations
 from preflight.steptime.step import Held, Layers, layers_of, stage_times, step
-from preflight.steptime.step_time_inputs import Spread, Traits, traits
 
 
 class Time(NamedTuple):

@@ -19,10 +19,10 @@ from preflight.run.training_plan import Sizes
 from preflight.run.value import known
 from preflight.source.finding import Edit, Finding, Severity
 from preflight.source.record import NamedTuple
-from preflight.source.typing_placeholders import Protocol
+from preflight.source.typing_without_import import Protocol
 from preflight.steptime.estimate import Timed, completed, timed
+from preflight.steptime.layout_and_plan_traits import traits
 from preflight.steptime.operators import model_operations
-from preflight.steptime.step_time_inputs import traits
 
 
 class Exact(NamedTuple):

@@ -12,9 +12,9 @@ import numpy as np
 
 from preflight.memory.inputs_from_plan import Shape
 from preflight.run.training_plan import Sizes
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 from preflight.steptime.achieved_rates import Machine
-from preflight.steptime.step_time_inputs import Traits
+from preflight.steptime.layout_and_plan_traits import Traits
 
 # fmt: off
 COLUMNS = ("tensor", "pipeline", "context", "expert", "expert_tensor", "data", "virtual", "sequence_parallel", "micro",

@@ -15,7 +15,7 @@ from preflight.layouts.search_inputs import Limits
 from preflight.plugins.manager import Plugins, load
 from preflight.run.request import Request, Target
 from preflight.source.source_file import Source
-from preflight.source.typing_placeholders import Any, Protocol
+from preflight.source.typing_without_import import Any, Protocol
 
 NO_CONFIG = "this is not recognized as a training config"
 

@@ -12,7 +12,7 @@ from preflight.memory import MemoryEstimate
 from preflight.run.training_plan import Sizes
 from preflight.source.finding import Edit
 from preflight.source.record import NamedTuple
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 from preflight.steptime.elementwise_math import greater, lesser
 
 

@@ -21,7 +21,7 @@ from preflight.run.cluster import Device
 from preflight.run.training_plan import Sizes
 from preflight.source.finding import Edit, Finding, Severity
 from preflight.source.record import NamedTuple
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 from preflight.steptime.layer import PASSES
 
 SCALED, CURRENT, DELAYED = "mxfp8", "tensorwise", "delayed"

@@ -15,10 +15,10 @@ from preflight.run.request import MOST_DEVICES
 from preflight.run.training_plan import Layout, Model, Plan, Sizes
 from preflight.run.value import Value, derived, known
 from preflight.source.record import NamedTuple
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 from preflight.steptime.achieved_rates import FALLBACK, devices_per_node
 from preflight.steptime.estimate import completed, machine_of_era
-from preflight.steptime.step_time_inputs import traits
+from preflight.steptime.layout_and_plan_traits import traits
 
 STANDS_IN = "replaced by the search"
 ANYTHING = 2**20 * 3 * 5 * 7

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 
 from preflight.job import Job
-from preflight.lint.constraint_fixes import REMOVE as REMOVE
-from preflight.lint.constraint_fixes import Change as Change
-from preflight.lint.constraint_fixes import Repair as Repair
-from preflight.lint.constraint_fixes import drop as drop
-from preflight.lint.constraint_fixes import near, written
-from preflight.lint.constraint_fixes import put as put
+from preflight.lint.declared_fixes import REMOVE as REMOVE
+from preflight.lint.declared_fixes import Change as Change
+from preflight.lint.declared_fixes import Repair as Repair
+from preflight.lint.declared_fixes import drop as drop
+from preflight.lint.declared_fixes import near, written
+from preflight.lint.declared_fixes import put as put
 from preflight.lint.evaluator import Condition, Reader, compiled, evaluate, reader
 from preflight.lint.expressions import Expression, Handle, all_of
 from preflight.lint.rule import RuleSet
@@ -21,7 +21,7 @@ from preflight.loaders.document import UNKNOWN, Unknown
 from preflight.run.value import Value
 from preflight.source.finding import Finding, Kind, Message, Severity, Unverified, placeholders
 from preflight.source.record import dataclass, field, replace
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 Upstream = str | Mapping[str, str]
 

@@ -10,7 +10,7 @@ from preflight.lint.upstream_evidence import found_places
 from preflight.lint.value_kinds import ValueKind
 from preflight.source.finding import Severity
 from preflight.source.record import NamedTuple
-from preflight.source.typing_placeholders import Any, Protocol
+from preflight.source.typing_without_import import Any, Protocol
 
 
 class Spelled(NamedTuple):
@@ -155,7 +155,9 @@ def _asked(node: Expression, spell: Spell, holds: bool) -> str:
     if node.op == "is none":
         return f"{value} is {'not ' if holds else ''}set"
     if node.op == "in":
-        none = "" if holds else "none of " if len(node.parts) > 2 else "not "
+        if not holds and len(node.parts) == 3:
+            return f"{value} is neither {_listed(node.parts[1:], 'nor')}"
+        none = "" if holds else "none of " if len(node.parts) > 3 else "not "
         return f"{value} is {none}{_listed(node.parts[1:], 'or' if holds else 'and')}"
     if node.op in ("has", "startswith"):
         contains, starts = ("contains", "starts with") if holds else ("does not contain", "does not start with")

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from preflight import schemas
 from preflight.job import Job
 from preflight.lint.constraint import Constraint, ConstraintSet, drop, put
-from preflight.lint.constraint_fixes import Repair
+from preflight.lint.declared_fixes import Repair
 from preflight.lint.expressions import Expression, Handle, Handles, all_of, any_of
 from preflight.run.version_ranges import NEWEST, numbers
 from preflight.source.finding import Finding, Severity, Unverified
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 PREFIX = "known-defect-"
 NOTED = ("slow", "memory", "seldom")

@@ -9,7 +9,7 @@ from functools import partial
 from preflight.lint.expressions import Expression, Handle
 from preflight.loaders.document import UNKNOWN, Unknown
 from preflight.run.arguments import Answers, Arguments
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 Reader = Callable[[Handle], Any]
 Key = tuple[str, str]

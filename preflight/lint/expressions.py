@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from preflight.source.typing_placeholders import TYPE_CHECKING, NoReturn
+from preflight.source.typing_without_import import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     from preflight.lint.value_kinds import ValueKind

@@ -10,7 +10,7 @@ from preflight.job import Job
 from preflight.lint.upstream_evidence import evidence, found_place, held_in
 from preflight.source.finding import Finding, Kind, Severity, Unverified
 from preflight.source.record import NamedTuple, dataclass, replace
-from preflight.source.typing_placeholders import Any, Protocol
+from preflight.source.typing_without_import import Any, Protocol
 
 Said = Finding | Unverified
 

@@ -19,7 +19,7 @@ from preflight.lint.upstream_evidence import holds
 from preflight.loaders.document import UNKNOWN, Unknown
 from preflight.source import cache_folder
 from preflight.source.finding import Kind, Severity, Unverified
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 HERE = os.path.dirname(str(preflight.__file__))
 Silent = Callable[[Job], bool]

@@ -13,7 +13,7 @@ from preflight.run.arguments import Switch
 from preflight.run.request import gained
 from preflight.run.version_ranges import branch, matches, numbers
 from preflight.source.finding import Message, Severity
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 REFUSALS = ("assert", "raise", "call", "exit")
 """Kinds of statements at which a run ends."""

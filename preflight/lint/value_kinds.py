@@ -11,7 +11,7 @@ from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.record import dataclass
 from preflight.source.source_file import Span
 from preflight.source.spelling import float_of_yaml
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 _RATE = lazy_pattern(r"(?i)(?:^|_)(?:lr|learning_rate)(?:_|$)")
 _SMALL = lazy_pattern(r"(?i)(?:^|_)(?:lr|rate|eps|epsilon|decay|std|coeff?|dropout)(?:_|$)")

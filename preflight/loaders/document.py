@@ -14,7 +14,7 @@ from preflight.source.resolved_words import Unknown as Unknown
 from preflight.source.resolved_words import Word as Word
 from preflight.source.resolved_words import word_of as word_of
 from preflight.source.source_file import Source, Span
-from preflight.source.typing_placeholders import Literal
+from preflight.source.typing_without_import import Literal
 
 MARK = "preflight:"
 """Text that every suppression contains; a text without it has no relevant comment."""

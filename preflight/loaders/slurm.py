@@ -8,7 +8,7 @@ from preflight.loaders.launchers import CommandError, split_command
 from preflight.loaders.process_counts import Allocation, allocation, over
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.source_file import Source, Span
-from preflight.source.typing_placeholders import TYPE_CHECKING
+from preflight.source.typing_without_import import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import re

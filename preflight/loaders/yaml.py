@@ -12,7 +12,7 @@ from preflight.source.budget import draw_values
 from preflight.source.finding import Message
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.source_file import InputError, Source, Span
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 _SAME_VALUE = "the key {key!r} is set here and again on line {line} with the same value; the last one takes effect"
 _OTHER_VALUE = (

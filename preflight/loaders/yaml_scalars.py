@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from preflight.loaders.document import MAX_DIGITS
 from preflight.source.lazy_regex import LazyPattern
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 _compile = re.compile
 

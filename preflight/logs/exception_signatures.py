@@ -6,8 +6,8 @@ from preflight.logs.cause_types import Cause, Signature
 
 C = Cause
 DEFECT = (
-    "a defect of this version, or components with incompatible versions: search the framework's issues for the "
-    "last line"
+    "a bug in this version, or incompatible component versions: search the framework's issues for the "
+    "last line of the error"
 )
 OF_PYTHON: tuple[Signature, ...] = (
     Signature(

@@ -14,7 +14,7 @@ from pathlib import Path
 from preflight.logs.failures import Failure, Failures
 from preflight.logs.relevant_lines import Reads, lines_of_interest
 from preflight.source.source_file import InputError
-from preflight.source.typing_placeholders import BinaryIO, cast
+from preflight.source.typing_without_import import BinaryIO, cast
 
 STDIN = "-"
 SUFFIXES = (".log", ".out", ".err", ".txt", ".gz", ".stdout", ".stderr", "stdout", "stderr")

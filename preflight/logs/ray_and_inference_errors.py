@@ -73,8 +73,8 @@ OF_ENGINES: tuple[Signature, ...] = (
         r"|[Pp]lacement group creation timed out"
         r"|Insufficient cluster resources|Resource pool .{0,60}cannot be satisfied",
         "Ray did not provide the devices that the run requests",
-        "`ray status` lists the nodes that joined; nodes × devices of the run, its rollout and its reward model must "
-        "fit on them",
+        "`ray status` lists the nodes that joined; they must have enough devices for training, the rollout and the "
+        "reward model",
     ),
     Signature(
         "ray-start", C.ENVIRONMENT,

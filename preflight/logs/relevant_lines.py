@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import takewhile
 
 from preflight.source.record import NamedTuple
-from preflight.source.typing_placeholders import Protocol
+from preflight.source.typing_without_import import Protocol
 
 BLOCK = 1 << 20
 FIRST, LAST = 1 << 20, 6 << 20

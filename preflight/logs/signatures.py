@@ -10,11 +10,11 @@ from preflight.logs.ascend import ENVELOPES, OF_ASCEND, OUT_OF_MEMORY
 from preflight.logs.cascading_failures import OF_COMMUNICATION
 from preflight.logs.cause_types import Cause, Signature
 from preflight.logs.checkpoint_errors import OF_CHECKPOINTS
-from preflight.logs.device_errors import OF_DEVICES
 from preflight.logs.exception_signatures import OF_PYTHON
 from preflight.logs.pattern_prefilter import Anchors, anchors, branches
 from preflight.logs.process_exits import OF_EXITS, OF_HOSTS
 from preflight.logs.ray_and_inference_errors import OF_ENGINES
+from preflight.logs.refused_device_calls import OF_DEVICES
 
 C = Cause
 SIGNATURES: tuple[Signature, ...] = (
@@ -311,7 +311,7 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|[Nn]umber of placeholder|multimodal tokens? .* (?:mismatch|placeholders)"
         r"|[Nn]umber of (?:image|video|audio)s? .{0,60}(?:not|n't) match",
         "a sample has more or fewer placeholders for images, video or sound than features",
-        "a sample that was cut at the maximum length loses placeholders: use a longer maximum, or smaller pictures",
+        "a sample that is truncated at the maximum length loses placeholders: raise the maximum, or use smaller images",
     ),
     Signature(
         "token-out-of-bounds", C.DATA,

@@ -17,7 +17,7 @@ from preflight.lsp.diagnostics import ALL, EXPLAIN, SOURCE, SUPPRESS, actions, d
 from preflight.lsp.hover_and_links import COMMAND, address, definition, hover, lenses, links, memory_by_stage, section
 from preflight.lsp.positions import offset_of
 from preflight.lsp.suppression_edit import suppression
-from preflight.report.terminal_rendering import plain
+from preflight.report.source_excerpts_and_escapes import plain
 from preflight.source import cache_folder
 from preflight.source.finding import Message
 from preflight.source.translation import local

@@ -12,7 +12,7 @@ from preflight.memory.result import Gap
 from preflight.run.cluster import Cluster
 from preflight.run.training_plan import Plan
 from preflight.source.record import NamedTuple, replace
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 SHOWN = 5
 """Maximum number of shown changes that can be written and pass the rules."""

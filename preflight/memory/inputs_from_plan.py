@@ -8,7 +8,7 @@ from preflight.memory.estimator_inputs import CUDA, TORCH_NPU, Experts, Latent, 
 from preflight.memory.missing_values import BYTES, MOST, Missing, verify
 from preflight.run.training_plan import Plan
 from preflight.run.value import Value
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 __all__ = ["CUDA", "TORCH_NPU", "Experts", "Latent", "Mamba", "Missing", "Shape", "shape"]
 

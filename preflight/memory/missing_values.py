@@ -8,7 +8,7 @@ from preflight.run.training_plan import Plan
 from preflight.run.value import Origin, Value, default
 from preflight.source.record import NamedTuple, replace
 from preflight.source.resolved_words import Reason, needed
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 BYTES = {"fp32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "int8": 1, "nf4": 0.5625, "none": 0}
 """Bytes per element of a number type. NF4: 4 bits, and an fp32 scale for each 64 (Dettmers et al. 2023, arXiv

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from preflight.run.unmodelled_features import Unmodelled
 from preflight.source.record import NamedTuple, dataclass
-from preflight.source.typing_placeholders import Literal
+from preflight.source.typing_without_import import Literal
 
 LOW = 0.92
 """The minimum allocation relative to the predicted low end: no measured dense run was below 0.96

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pluggy
 
-from preflight.source.typing_placeholders import TYPE_CHECKING
+from preflight.source.typing_without_import import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from preflight.dialects import Dialect

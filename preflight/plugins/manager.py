@@ -10,7 +10,7 @@ from importlib import import_module
 from preflight.lint.rule import Checkable
 from preflight.lint.rule_registry import RuleTable, RuleTableError, Selection
 from preflight.source.record import NamedTuple
-from preflight.source.typing_placeholders import TYPE_CHECKING, Any
+from preflight.source.typing_without_import import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from preflight.dialects import Dialect

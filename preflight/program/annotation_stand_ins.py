@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from preflight.program.values import Class, Symbol, Unknown, Value
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 STANDS_IN = "_stands_in"
 """Marks a Python type that represents a class defined elsewhere."""

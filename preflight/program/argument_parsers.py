@@ -23,7 +23,7 @@ from preflight.program.values import (
     both,
 )
 from preflight.program.verdict import Unstated
-from preflight.source.typing_placeholders import Any, NoReturn
+from preflight.source.typing_without_import import Any, NoReturn
 
 OWN = (Function, Bound, Partial, Class)
 UNREAD = "options that could not be read"

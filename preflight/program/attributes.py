@@ -32,7 +32,7 @@ from preflight.program.values import (
     Unknown,
     Value,
 )
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 NAMESPACES = (argparse.Namespace, types.SimpleNamespace)
 NOTHING = Builtin("nothing", lambda *given, **named: None)

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable, Sequence
 
 from preflight.program.values import Value
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 Make = Callable[[Sequence[int]], Any]
 Decision = tuple[Make, Any]

@@ -24,7 +24,7 @@ from preflight.program.values import (
     both,
     opposite,
 )
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 UNARY: dict[str, Callable[[Any], Any]] = {"USub": operator.neg, "UAdd": operator.pos, "Invert": operator.inv}
 CODES = {114: repr, 97: ascii}

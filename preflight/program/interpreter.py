@@ -11,7 +11,7 @@ from preflight.program.machine_facts import Facts
 from preflight.program.sources import Sources
 from preflight.program.values import Names, Scope
 from preflight.program.verdict import Budget
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 
 class Interpreter(Options):

@@ -9,7 +9,7 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping
 
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 Node = tuple[Any, ...]
 VERSION = 2

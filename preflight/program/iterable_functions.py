@@ -9,7 +9,7 @@ from preflight.program.values import (
     Value,
     both,
 )
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 SPREAD = (list, tuple, set, frozenset, enumerate, reversed, zip, sum)
 

@@ -22,7 +22,7 @@ from preflight.program.sources import Sources
 from preflight.program.values import OPAQUE_VALUES, Exhausted, Raised, Unknown, Value
 from preflight.program.verdict import Budget, Machine, Place, Program, Refusal, Remark, Rewrite, Verdict
 from preflight.source import cache_folder
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 PARSER = "argparse"
 MESSAGE = 2000

@@ -9,7 +9,7 @@ from pathlib import Path
 from preflight.loaders.document import Document, Launch, Piece, Word, word_of
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.record import NamedTuple
-from preflight.source.typing_placeholders import Literal
+from preflight.source.typing_without_import import Literal
 
 _SELF = lazy_pattern(r"(?:\$0|\$\{0\}|\$\{?BASH_SOURCE(?:\[0\])?\}?)")
 _HERE = lazy_pattern(r"\$\{(?:0|BASH_SOURCE(?:\[0\])?)%/\*\}")

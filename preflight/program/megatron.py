@@ -23,7 +23,7 @@ from preflight.program.values import (
     Unknown,
     Value,
 )
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 ARGUMENTS = ("megatron.training.arguments", "megatron.arguments")
 TRAINING = "megatron.training.training"

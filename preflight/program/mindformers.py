@@ -18,7 +18,7 @@ from preflight.program.layer_reuse import Layers
 from preflight.program.mindformers_start_without_script import CONFIGURATION, is_pynative, start
 from preflight.program.mindspore import DATA, MindSpore
 from preflight.program.values import Exhausted, Function, Module, Names, Raised, Scope, Unknown, Value
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 ENTRY = "run_mindformer.py"
 CONFIG = "mindformers.tools.register.config.MindFormerConfig"

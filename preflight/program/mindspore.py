@@ -26,7 +26,7 @@ from preflight.program.values import (
     Unknown,
     Value,
 )
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 WORLD = "world size"
 DEFAULTS: dict[str, Value] = {

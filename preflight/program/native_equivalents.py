@@ -17,7 +17,7 @@ from preflight.program.interpreter_state import Engine
 from preflight.program.ir import Node, body_of
 from preflight.program.values import MISSING, Function, Names, Scope, Unknown, Value, parted
 from preflight.source import cache_folder
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 Twin = Callable[[Engine, Function, list[Value], Names], Value]
 RANKS = 1 << 20

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from preflight.program.decision_recording_integers import settled
 from preflight.program.values import MISSING, Names, Raised, Symbol, Unknown, Value
-from preflight.source.typing_placeholders import Any, Protocol
+from preflight.source.typing_without_import import Any, Protocol
 
 LENGTH = 20_000
 """Numbers in one array."""

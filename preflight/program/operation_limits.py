@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 LENGTH = 1_000_000
 BITS = 8192

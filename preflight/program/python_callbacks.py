@@ -6,7 +6,7 @@ import argparse
 import functools
 
 from preflight.program.values import Raised, Unknown, Value
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 
 class Bridge:

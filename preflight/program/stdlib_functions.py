@@ -38,7 +38,7 @@ from preflight.program.values import (
     Value,
     both,
 )
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 OPAQUE = (Unknown, Symbol, Object, Class, Function, Bound, Partial, Module, Property, Super, Decorator, Builtin)
 SIZED = (str, list, tuple, dict, set, frozenset)

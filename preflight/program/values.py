@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from preflight.program.ir import Node
 from preflight.program.verdict import Place
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 Value = Any
 """Any value of the interpreted program: the interpreter checks its type at every step."""

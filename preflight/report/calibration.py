@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from preflight.logs.calibration import GIB, Run, settings_of
-from preflight.report.terminal_rendering import Look, counted, plain
+from preflight.report.source_excerpts_and_escapes import Look, counted, plain
 from preflight.run.cluster import Factor
 from preflight.source.translation import local, padded
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 LABEL = 8
 

@@ -12,11 +12,11 @@ from preflight.memory.parameters import model
 from preflight.report.json import finding_dict
 from preflight.report.markdown import cell
 from preflight.report.memory import between, need
-from preflight.report.terminal_rendering import Look, counted, plain
+from preflight.report.source_excerpts_and_escapes import Look, counted, plain
 from preflight.run.value import Value, known
 from preflight.source.finding import Finding, Severity
 from preflight.source.translation import columns, local, padded, phrases
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 from preflight.steptime import estimate
 
 DEGREES = (

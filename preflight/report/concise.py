@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from preflight.checking.engine import Report
-from preflight.report.terminal_rendering import Look, plain
+from preflight.report.source_excerpts_and_escapes import Look, plain
 from preflight.source.finding import Finding
 
 

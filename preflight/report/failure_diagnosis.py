@@ -8,11 +8,11 @@ from preflight.logs.cause_types import Cause
 from preflight.logs.diagnosis import Diagnosis, Group
 from preflight.logs.matching_findings import Behind
 from preflight.report.memory import between
-from preflight.report.terminal_rendering import Look, counted, plain
+from preflight.report.source_excerpts_and_escapes import Look, counted, plain
 from preflight.report.text import one
 from preflight.source.finding import Finding
 from preflight.source.translation import local
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 SHOWN_FRAMES = 3
 SHOWN_GROUPS = 6

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from preflight.job import Job
 from preflight.lint.uncertain_facts import strange
-from preflight.report.terminal_rendering import plain
+from preflight.report.source_excerpts_and_escapes import plain
 from preflight.run.request import Target, described_around
 from preflight.source.finding import Message
 from preflight.source.translation import in_brackets, local
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 FEW = 3
 """Maximum number of releases that are named individually."""

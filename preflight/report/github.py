@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from preflight.checking.engine import Report, Unreadable
 from preflight.checking.file_failures import crash_line
-from preflight.report.terminal_rendering import Look, plain
+from preflight.report.source_excerpts_and_escapes import Look, plain
 from preflight.source.finding import Finding, Severity
 
 LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}

@@ -7,7 +7,7 @@ from pathlib import PurePath
 from preflight.checking.engine import Report
 from preflight.report.fingerprint import fingerprints
 from preflight.report.json_encoding import dumped
-from preflight.report.terminal_rendering import Look, plain
+from preflight.report.source_excerpts_and_escapes import Look, plain
 from preflight.source.finding import Severity
 
 LEVELS = {Severity.ERROR: "critical", Severity.WARNING: "major", Severity.NOTE: "info"}

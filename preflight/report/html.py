@@ -21,11 +21,11 @@ from preflight.report.framework_release import heading
 from preflight.report.memory import between
 from preflight.report.rule_pages import documented, rule_text, section_url
 from preflight.report.run_overview import layers_per_stage, rows
-from preflight.report.terminal_rendering import Look, counted, plain
+from preflight.report.source_excerpts_and_escapes import Look, counted, plain
 from preflight.source.finding import Finding, Severity
 from preflight.source.record import NamedTuple
 from preflight.source.translation import local, spoken
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 GIB = 2**30
 CONTEXT = 2

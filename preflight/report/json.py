@@ -12,10 +12,10 @@ from preflight.job import Checkpoint, Job, Site
 from preflight.loaders.document import Unknown
 from preflight.report.framework_release import release_dict
 from preflight.report.json_encoding import dumped
-from preflight.report.terminal_rendering import Look
+from preflight.report.source_excerpts_and_escapes import Look
 from preflight.source.finding import Edit, Finding, Fix, Severity
 from preflight.source.source_file import Span
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 SCHEMA = 1
 

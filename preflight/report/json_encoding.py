@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable
 
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 _COMMAND = re.compile(r"#(?=#(?:\[|vso\[|teamcity\[))")
 """Text that turns a line of a log into a command, for some systems also inside JSON."""

@@ -7,7 +7,7 @@ from junitparser import Error, Failure, JUnitXml, TestCase, TestSuite
 from preflight.checking.engine import Report
 from preflight.checking.file_failures import crash_line
 from preflight.report.concise import line
-from preflight.report.terminal_rendering import Look, plain
+from preflight.report.source_excerpts_and_escapes import Look, plain
 from preflight.source.finding import Severity
 
 

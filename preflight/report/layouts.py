@@ -8,11 +8,11 @@ from itertools import chain, groupby
 
 from preflight.layouts import Found, Result
 from preflight.report.memory import between
-from preflight.report.terminal_rendering import plain
+from preflight.report.source_excerpts_and_escapes import plain
 from preflight.run.training_plan import Sizes
 from preflight.source.record import NamedTuple
 from preflight.source.translation import columns, local, padded
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 
 class Point(NamedTuple):

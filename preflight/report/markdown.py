@@ -6,7 +6,7 @@ import re
 
 from preflight.checking.engine import Report
 from preflight.checking.file_failures import crash_line
-from preflight.report.terminal_rendering import Look, counted, plain
+from preflight.report.source_excerpts_and_escapes import Look, counted, plain
 from preflight.source.finding import Finding, Severity
 
 _LIVE = re.compile(r"@|://|www\.|mailto:|<|&|[#!~%$]\w|\bGH-\d", re.IGNORECASE)

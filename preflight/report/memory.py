@@ -9,11 +9,11 @@ from preflight.memory import MemoryEstimate, Stage
 from preflight.memory.advice import Saving
 from preflight.memory.result import term_names
 from preflight.report.framework_release import heading, release_dict
-from preflight.report.terminal_rendering import Look, plain
+from preflight.report.source_excerpts_and_escapes import Look, plain
 from preflight.run.cluster import GIB, Device
 from preflight.source.record import replace
 from preflight.source.translation import columns, local, padded
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 COLORS = {"does-not-fit": "red", "at-risk": "yellow", "fits": "green", "unknown": "blue"}
 SHOWN = 8

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from preflight.checking.migration_effects import Changed, Migration
 from preflight.fix.fixer import Outcome
 from preflight.fix.migration import Rewritten
-from preflight.report.terminal_rendering import Look, plain
+from preflight.report.source_excerpts_and_escapes import Look, plain
 from preflight.source.finding import Finding, Message
 from preflight.source.translation import local
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 COLORS = {"error": "red", "warning": "yellow"}
 

@@ -9,12 +9,12 @@ from preflight.memory import flops
 from preflight.memory.inputs_from_plan import Missing, Shape, shape
 from preflight.source.record import replace
 from preflight.source.source_file import InputError
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 from preflight.steptime import StepTimeEstimate, estimate
 from preflight.steptime.error_ranges import narrows
 from preflight.steptime.estimate import completed
+from preflight.steptime.layout_and_plan_traits import traits
 from preflight.steptime.operators import model_operations
-from preflight.steptime.step_time_inputs import traits
 
 _UNITS = {"ms": 1e-3, "s": 1.0, "": 1.0, "m": 60.0, "min": 60.0}
 LARGEST = 4

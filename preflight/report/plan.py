@@ -9,10 +9,10 @@ from preflight.loaders.document import Unknown
 from preflight.report.framework_release import heading, release_dict
 from preflight.report.json import site_dict
 from preflight.report.performance import lines, step_dict
-from preflight.report.terminal_rendering import Look, plain
+from preflight.report.source_excerpts_and_escapes import Look, plain
 from preflight.run.value import Value
 from preflight.source.translation import columns, local, padded, phrases
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 DEGREES = (("DP", "data"), ("TP", "tensor"), ("PP", "pipeline"), ("CP", "context"))
 LABEL = 12

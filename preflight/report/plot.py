@@ -10,7 +10,7 @@ from preflight.memory import MemoryEstimate
 from preflight.memory.result import term_names
 from preflight.run.cluster import GIB
 from preflight.source.source_file import InputError
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 from preflight.source.writing import write_report
 
 HUES = {"steady": "Blues", "dynamic": "Oranges", "device": "Greys"}

@@ -26,7 +26,7 @@ from preflight.source.record import NamedTuple
 from preflight.source.source_file import InputError
 from preflight.source.spelling import did_you_mean, nearest
 from preflight.source.translation import local, spoken
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 RULES = "preflight.rules"
 PAGES = "rule-pages.json"

@@ -11,7 +11,7 @@ from preflight.memory.parameters import model as parameters
 from preflight.report.framework_release import heading
 from preflight.report.memory import need
 from preflight.report.performance import lines as utilisation
-from preflight.report.terminal_rendering import Look, counted, plain
+from preflight.report.source_excerpts_and_escapes import Look, counted, plain
 from preflight.run.training_plan import Layout
 from preflight.run.value import Origin, Value, known
 from preflight.source.translation import cut, local, padded, phrases

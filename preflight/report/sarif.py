@@ -17,10 +17,10 @@ from preflight.report.documentation_urls import home
 from preflight.report.fingerprint import fingerprints
 from preflight.report.json_encoding import dumped
 from preflight.report.rule_pages import rule_text, section_url
-from preflight.report.terminal_rendering import Look, plain
+from preflight.report.source_excerpts_and_escapes import Look, plain
 from preflight.source.finding import Finding, Fix, Severity
 from preflight.source.source_file import Span
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 Part = dict[str, Any]
 """An object of the SARIF standard, with its property names."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from preflight.checking.engine import Report
-from preflight.report.terminal_rendering import COLORS, Look, counted, plain
+from preflight.report.source_excerpts_and_escapes import COLORS, Look, counted, plain
 from preflight.source.finding import Safety
 from preflight.source.translation import local, padded
 

@@ -9,7 +9,7 @@ from preflight.checking.engine import Report
 from preflight.job import Job, Site
 from preflight.lint.upstream_evidence import switched_at
 from preflight.report.framework_release import fits, heading, is_known, read_as
-from preflight.report.terminal_rendering import COLORS, Look, counted, excerpt, plain
+from preflight.report.source_excerpts_and_escapes import COLORS, Look, counted, excerpt, plain
 from preflight.report.text_summary import Entry, Told, skipped_checks, texts
 from preflight.source.finding import Finding, Fix, Safety, Severity
 from preflight.source.translation import in_brackets, introduced, joined, local

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from preflight.report.terminal_rendering import counted, plain
+from preflight.report.source_excerpts_and_escapes import counted, plain
 from preflight.source.finding import Severity
 from preflight.source.record import NamedTuple
 from preflight.source.resolved_words import Needed

@@ -12,7 +12,7 @@ from types import CodeType
 from preflight import schemas
 from preflight.lint.rule import Checkable, Rule
 from preflight.lint.upstream_evidence import evidence
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 _PLACE = re.compile(r"(?<![\w./-])([\w./-]+\.py):(\d+)")
 HOW = (

@@ -11,7 +11,7 @@ from preflight.run.training_plan import Sizes
 from preflight.run.value import Value, unknown
 from preflight.source.finding import Edit
 from preflight.source.record import NamedTuple, dataclass, field
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 _ADDED, _MAYBE = (
     Unknown("options may be added when the job starts"),

@@ -11,7 +11,7 @@ from preflight.run.value import Value, unknown
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.record import NamedTuple, dataclass, field
 from preflight.source.resolved_words import NO_WORLD_SIZE, Needed, Reason
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 GIB = 2**30
 

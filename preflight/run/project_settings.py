@@ -19,7 +19,7 @@ from preflight.source.checkout_root import checkout_root
 from preflight.source.record import NamedTuple
 from preflight.source.source_file import InputError, note_file
 from preflight.source.spelling import did_you_mean
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 MAX_SETTINGS = 250_000
 """Bytes of a settings file: TOML is read by Python, slowly."""

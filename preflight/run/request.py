@@ -10,7 +10,7 @@ from preflight import schemas
 from preflight.run.cluster import Factor
 from preflight.run.version_ranges import branch
 from preflight.source.record import NamedTuple
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 
 class Target(NamedTuple):

@@ -14,7 +14,7 @@ from preflight.source.checkout_root import checkout_root
 from preflight.source.finding import Message
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.source_file import InputError, Source
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 MOST = 8
 """Files that extend each other."""

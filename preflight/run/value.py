@@ -9,7 +9,7 @@ from preflight.loaders.document import Setting, Unknown
 from preflight.source.finding import Edit, Key, Related
 from preflight.source.record import NamedTuple
 from preflight.source.source_file import Span
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 
 class Origin(str, Enum):

@@ -17,7 +17,7 @@ from functools import partial
 from preflight.job import Opened
 from preflight.loaders.text_limits import address_space, fork
 from preflight.source.record import NamedTuple
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 LARGEST = 64 * 1024 * 1024
 """Bytes of one file that are read."""

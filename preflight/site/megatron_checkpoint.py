@@ -12,7 +12,7 @@ from preflight.site.isolated_file_reading import Eyes, Unread
 from preflight.site.path_resolution import find
 from preflight.site.pickles import Made, fields, is_named, loaded, mapping, plain
 from preflight.site.torch_zip import CutOff, Window, saved, whole
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 TRACKER = "latest_checkpointed_iteration.txt"
 NOT_PERSISTENT = "non_persistent"

@@ -15,7 +15,7 @@ from preflight.site.path_existence import read_path, read_save_folder
 from preflight.site.path_resolution import find
 from preflight.site.sample_counts import SPLITS, SURPLUS, Blend, Need, blend_of, draws, split_bounds
 from preflight.source.record import NamedTuple
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 WHOLE: Bounds = (0.0, 1.0)
 PER_SPLIT = ("train_data_path", "valid_data_path", "test_data_path")

@@ -9,7 +9,7 @@ import os
 
 from preflight.site.isolated_file_reading import Eyes, Unread
 from preflight.source.record import NamedTuple
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 MOST_TENSORS = 20_000
 """Tensors of a file walked over."""

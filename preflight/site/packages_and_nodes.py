@@ -9,7 +9,7 @@ from collections import Counter
 
 from preflight.job import NodeGroup, Package
 from preflight.site.isolated_file_reading import Eyes, Unread
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 PACKAGES = (
     *("megatron-core", "megatron-bridge", "mindspeed", "mindspeed-llm", "mindformers", "mindspore", "torch"),

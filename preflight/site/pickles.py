@@ -7,7 +7,7 @@ import io
 import pickle
 
 from preflight.site.isolated_file_reading import Unread
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 LARGEST = 16 * 1024 * 1024
 """Limit of a pickle in bytes: the content of one of 23 MB takes 400 MB."""

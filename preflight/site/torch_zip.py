@@ -7,7 +7,7 @@ import struct
 from preflight.site.isolated_file_reading import Eyes, Unread
 from preflight.site.pickles import loaded
 from preflight.source.record import NamedTuple
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 TAIL = 22 + 65_535
 DIRECTORY = 4 * 1024 * 1024

@@ -10,7 +10,7 @@ from functools import cache
 from preflight.source.record import NamedTuple, dataclass, replace
 from preflight.source.resolved_words import Needed
 from preflight.source.source_file import Span
-from preflight.source.typing_placeholders import Literal
+from preflight.source.typing_without_import import Literal
 
 
 @cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from preflight.source.typing_placeholders import TYPE_CHECKING, Any
+from preflight.source.typing_without_import import TYPE_CHECKING, Any
 
 METHODS = ("match", "fullmatch", "search", "sub", "finditer", "findall", "split", "pattern", "flags")
 

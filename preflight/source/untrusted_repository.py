@@ -15,7 +15,7 @@ from pathlib import Path
 
 from preflight.source.record import NamedTuple
 from preflight.source.source_file import MAX_BYTES, InputError, bytes_of
-from preflight.source.typing_placeholders import IO
+from preflight.source.typing_without_import import IO
 
 PIECE = 64 * 1024
 MEMORY = 1024 * 1024 * 1024

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 Number = Any
 """A float, or an array of floats: one per candidate."""

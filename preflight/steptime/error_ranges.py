@@ -14,7 +14,7 @@ from preflight.run.training_plan import Plan
 from preflight.run.unmodelled_features import Unmodelled
 from preflight.source.record import NamedTuple
 from preflight.steptime.achieved_rates import RATES, Machine, calm, family
-from preflight.steptime.step_time_inputs import Traits
+from preflight.steptime.layout_and_plan_traits import Traits
 
 LONG = 32_768
 """The sequence length, in tokens, above which attention dominates; few such runs are published."""

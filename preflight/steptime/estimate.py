@@ -39,9 +39,9 @@ from preflight.steptime.layer import (
     full_layers,
     operators_again,
 )
+from preflight.steptime.layout_and_plan_traits import Spread, Traits, spread, traits
 from preflight.steptime.operators import model_operations
 from preflight.steptime.step import AGAIN, GAPS, HEAD, TABLE, Held, StageTime, Step, stage_times, step
-from preflight.steptime.step_time_inputs import Spread, Traits, spread, traits
 
 
 class Term(NamedTuple):

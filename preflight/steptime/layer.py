@@ -10,6 +10,7 @@ from preflight.source.record import NamedTuple
 from preflight.steptime.achieved_rates import Machine
 from preflight.steptime.collectives import Group, exchanged, gathered
 from preflight.steptime.elementwise_math import Number, chosen, greater
+from preflight.steptime.layout_and_plan_traits import Spread, Traits
 from preflight.steptime.operators import (
     NONE,
     Both,
@@ -20,7 +21,6 @@ from preflight.steptime.operators import (
     moved,
     product,
 )
-from preflight.steptime.step_time_inputs import Spread, Traits
 
 
 class Routed(NamedTuple):

@@ -8,7 +8,7 @@ from preflight.run.training_plan import LinearAttention, SparseAttention
 from preflight.source.record import NamedTuple
 from preflight.steptime.achieved_rates import Machine
 from preflight.steptime.elementwise_math import Number
-from preflight.steptime.step_time_inputs import Spread, Traits
+from preflight.steptime.layout_and_plan_traits import Spread, Traits
 
 
 def model_operations(s: Shape, t: Traits) -> float:

@@ -10,8 +10,8 @@ from preflight.steptime.achieved_rates import Machine
 from preflight.steptime.collectives import Group, gathered, sent
 from preflight.steptime.elementwise_math import Number, chosen, greater
 from preflight.steptime.layer import CONTEXT, EXPERT, TENSOR, Parts, layer, modules_again
+from preflight.steptime.layout_and_plan_traits import Spread, Traits
 from preflight.steptime.operators import NONE, Both, moved, product
-from preflight.steptime.step_time_inputs import Spread, Traits
 
 AGAIN, GAPS = "recomputation", "gaps between kernels"
 HEAD, TABLE = "output layer and loss", "embedding"

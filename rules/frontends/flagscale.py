@@ -1,8 +1,8 @@
 """Checks made by FlagScale on process meshes, which use several kinds of devices with separate layouts."""
 
 from preflight.dialects.megatron import megatron_names
+from preflight.frontends.flagscale_process_meshes import NAMES
 from preflight.frontends.front_end import names
-from preflight.frontends.heterogeneous_meshes import NAMES
 from preflight.lint.constraint import ConstraintSet, divides, drop, put, refuse
 from preflight.lint.expressions import Handles, all_of, any_of
 from preflight.source.finding import Severity

@@ -158,8 +158,7 @@ VERL.add(
         "tokens-below-sequence",
         all_of(TRAINER, a.use_dynamic_bsz, a.ppo_max_token_len_per_gpu * a.context_parallel_size < a.seq_length),
         message=(
-            "a micro-batch holds ppo_max_token_len_per_gpu {ppo_max_token_len_per_gpu} x context "
-            "{context_parallel_size} tokens, but a prompt with its response has up to {seq_length}"
+            "a micro-batch holds {ppo_max_token_len_per_gpu} x {context_parallel_size} tokens (ppo_max_token_len_per_gpu x context-parallel size), but a prompt with its response can have up to {seq_length}"
         ),
         why="training fails at the first sequence that is longer",
         upstream="verl/utils/seqlen_balancing.py:384",

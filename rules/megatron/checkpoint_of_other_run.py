@@ -190,8 +190,8 @@ BY_SIZE = ("NullTokenizer", "NullMultimodalTokenizer", "TikTokenizer")
 """Tokenizers whose size is set by `--vocab-size`; the size of all others comes from their files."""
 RETURNED = ("return_unexpected", "return_all")
 """Values of `--dist-ckpt-strictness` that make the loader return the mismatched tensors together with the state."""
-TUPLE = "with {name} {now} the loader returns a tuple, which load_checkpoint uses as the state: loading ends the run"
-DIFFERS = "the checkpoint was saved with {name} {before}, but the run has {now}, so a check during loading ends the run"
+TUPLE = "with {name} {now} the loader returns a tuple, which load_checkpoint uses as the state, so the run fails when it loads the checkpoint"
+DIFFERS = "the checkpoint was saved with {name} {before}, but the run has {now}, so the run fails when it loads the checkpoint"
 
 
 def compared(job: Job) -> tuple[str, ...]:
@@ -260,15 +260,12 @@ def loaded_checkpoint_refused(job: Job) -> Iterator[Finding | Unverified]:
             yield Finding(message, place, key=pair.now.key)
 
 
-SHAPE = (
-    "the checkpoint has {tensor} of shape {saved}, but {name} {now} makes it {wanted}, so loading the checkpoint ends "
-    "the run"
+SHAPE = "the checkpoint has {tensor} of shape {saved}, but {name} {now} makes it {wanted}, so the run fails when it loads the checkpoint"
+ABSENT = (
+    "the checkpoint has no {tensor}, which the run has with {name} {now}, so the run fails when it loads the checkpoint"
 )
-ABSENT = "the checkpoint has no {tensor}, which the run has with {name} {now}, so loading the checkpoint ends the run"
 
-MORE = (
-    "the checkpoint has {tensor}, which the run does not have with {name} {now}, so loading the checkpoint ends the run"
-)
+MORE = "the checkpoint has {tensor}, which the run does not have with {name} {now}, so the run fails when it loads the checkpoint"
 
 
 @rule(id="loaded-checkpoint-shapes", severity=Severity.ERROR, frameworks=("megatron",), reads=("(site)",))

@@ -42,7 +42,7 @@ MEGATRON.add(
     refuse(
         "cuda-graph-experts-and-router",
         all_of(LAYERS, EXPERTS, ROUTER),
-        message="the modules to capture include both the expert layer and its router; the layer contains the router",
+        message="the modules to capture include both the expert layer and its router, but the layer already contains the router",
         at=(CAPTURED,),
     ),
     requires(

@@ -97,16 +97,14 @@ MEGATRON.add(
             a.moe_shared_expert_overlap,
             ~DISPATCHER.is_in("alltoall", "flex"),
         ),
-        message=(
-            "shared experts can only overlap with the alltoall or flex dispatcher, not with {moe_token_dispatcher_type}"
-        ),
+        message=("shared-expert overlap needs the alltoall or flex dispatcher, not {moe_token_dispatcher_type}"),
         at=(DISPATCHER, a.moe_shared_expert_overlap),
         fixes=(put(DISPATCHER, "alltoall", safety=Safety.SAFE), drop(a.moe_shared_expert_overlap, safety=Safety.SAFE)),
     ),
     refuse(
         "shared-expert-overlap-needs-alltoall",
         all_of(a.moe_shared_expert_intermediate_size.is_set, a.moe_shared_expert_overlap, DISPATCHER != "alltoall"),
-        message="shared experts can only overlap with the alltoall dispatcher, not with {moe_token_dispatcher_type}",
+        message="shared-expert overlap needs the alltoall dispatcher, not {moe_token_dispatcher_type}",
         at=(DISPATCHER, a.moe_shared_expert_overlap),
         fixes=(put(DISPATCHER, "alltoall", safety=Safety.SAFE), drop(a.moe_shared_expert_overlap, safety=Safety.SAFE)),
     ),

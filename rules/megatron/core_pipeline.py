@@ -54,7 +54,7 @@ MEGATRON.add(
         FIRST,
         when=all_of(LAYOUT.is_none, FIRST > 0, VIRTUAL.is_set),
         message=(
-            "{decoder_first_pipeline_num_layers} layers of the first stage are not divisible by "
+            "the {decoder_first_pipeline_num_layers} layers of the first stage are not divisible by "
             "{virtual_pipeline_model_parallel_size} virtual stages"
         ),
         why="every virtual stage of a rank must hold the same number of layers, so the model configuration is refused",
@@ -67,7 +67,7 @@ MEGATRON.add(
         LAST,
         when=all_of(LAYOUT.is_none, LAST > 0, VIRTUAL.is_set),
         message=(
-            "{decoder_last_pipeline_num_layers} layers of the last stage are not divisible by "
+            "the {decoder_last_pipeline_num_layers} layers of the last stage are not divisible by "
             "{virtual_pipeline_model_parallel_size} virtual stages"
         ),
         why="every virtual stage of a rank must hold the same number of layers, so the model configuration is refused",

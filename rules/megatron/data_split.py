@@ -235,7 +235,7 @@ def data_path_one_word(job: Job) -> Iterator[Finding | Unverified]:
         listed = value.raw if isinstance(value.raw, list) else []
         if len(listed) == 1 and isinstance(listed[0], str) and _ONE_WORD.fullmatch(listed[0]):
             message = Message(
-                "{flag} is a single word with spaces, which is read as one path; without quotes it is a list",
+                "the value of {flag} is one quoted word with spaces, which is read as a single path; without the quotes it is a list",
                 flag=job.arguments.spell(name),
             )
             yield Finding(message, job.place(value), key=value.key)

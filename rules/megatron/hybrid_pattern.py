@@ -27,7 +27,7 @@ def replaced(
     )
 
 
-SEGMENTS = "the segments between | are the stages"
+SEGMENTS = "the `|` separators define the stages"
 MEGATRON.add(
     conflicts(
         "hybrid-pattern-twice",

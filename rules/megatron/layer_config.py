@@ -25,7 +25,7 @@ from preflight import Finding, Job, Message, Severity, Unverified, rule
 from preflight.loaders.document import Unknown
 from preflight.rules.megatron.option_names import place_of, typed
 from preflight.source.finding import Kind
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 NAME = "heterogeneous_layers_config_encoded_json"
 FIXED = {

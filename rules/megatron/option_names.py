@@ -9,7 +9,7 @@ from preflight.lint.expressions import all_of as all_of
 from preflight.lint.expressions import any_of as any_of
 from preflight.lint.upstream_evidence import evidence
 from preflight.loaders.document import Unknown
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 a = Handles(megatron_names())
 env = a.env

@@ -47,7 +47,7 @@ def exit_after_limit(job: Job) -> Iterator[Finding | Unverified]:
     Compares `--exit-duration-in-mins` with the limit of the `#SBATCH` lines.
 
     ## Why is this bad?
-    The option exists to save a checkpoint before the time limit. If it is longer than the limit, Slurm ends the job
+    The option exists to save a checkpoint before the time limit. If its value exceeds the limit, Slurm ends the job
     first, and everything since the last checkpoint is lost.
 
     ## Example

@@ -21,7 +21,7 @@ MEGATRON.add(
         "weight-shards-with-averaging",
         weights_sharded,
         a.ddp_average_in_collective,
-        message="sharded weights need sums of gradients, but --ddp-average-in-collective averages them",
+        message="sharded weights need summed gradients, but --ddp-average-in-collective averages them",
         at=(a.ddp_average_in_collective, *SHARDS),
         fixes=(drop(a.ddp_average_in_collective, safety=Safety.SAFE),),
     ),

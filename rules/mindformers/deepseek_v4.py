@@ -61,7 +61,7 @@ MINDFORMERS.add(
         "sparse-hybrid-window",
         all_of(hybrid, a["mcore.apply_dsa_kernel_fusion"], a["mcore.csa_window_size"] != 128),
         message="fused sparse attention needs csa_window_size 128, not {mcore.csa_window_size}",
-        why="the fused kernel has one window size",
+        why="the fused kernel supports only a window size of 128",
         at=(a["mcore.csa_window_size"], a["mcore.apply_dsa_kernel_fusion"]),
     ),
     refuse(

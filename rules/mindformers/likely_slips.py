@@ -22,8 +22,7 @@ MINDFORMERS.add(
     refuse(
         "capacity-drops-tokens",
         all_of(legacy, training, a["moe_config.capacity_factor"] > 0, a["moe_config.capacity_factor"] < 1),
-        message="capacity_factor {moe_config.capacity_factor} leaves room for only this part of the tokens; at least "
-        "1.0 is usual",
+        message="capacity_factor {moe_config.capacity_factor} leaves room for only that fraction of the tokens; 1.0 or more is usual",
         why="tokens beyond the capacity of an expert skip the layer, even if they are perfectly balanced",
         severity=Severity.WARNING,
         at=(a["moe_config.capacity_factor"],),

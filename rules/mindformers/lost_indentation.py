@@ -30,7 +30,7 @@ MindFormers v1.5.0, mindformers/trainer/base_trainer.py: sections are read by na
 from collections.abc import Iterator
 
 from preflight import Finding, Job, Message, Severity, rule, schemas
-from preflight.dialects.mindformers.keys import CONTEXT, DATASET, MODEL, PARALLEL, SECTIONS
+from preflight.dialects.mindformers.known_keys import CONTEXT, DATASET, MODEL, PARALLEL, SECTIONS
 from preflight.dialects.mindformers.registry import registers, trains
 from preflight.dialects.mindformers.release_tables import table
 from preflight.loaders.document import Entry, Node

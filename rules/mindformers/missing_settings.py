@@ -7,7 +7,7 @@ from preflight.dialects.mindformers.graph_namespace import TRAINING
 from preflight.dialects.mindformers.registry import trains
 from preflight.dialects.mindformers.release_tables import Table, read_at, table
 from preflight.loaders.document import Entry, Node
-from preflight.source.typing_placeholders import TypeGuard
+from preflight.source.typing_without_import import TypeGuard
 
 _FILE = "mindformers/tools/register/template.py"
 _GENERAL = ("runner_config", "context", "parallel", "trainer", "model", "moe_config", "parallel_config")

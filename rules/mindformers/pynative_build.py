@@ -2,7 +2,7 @@
 
 from preflight.dialects.mindformers.pynative_network_fields import names
 from preflight.lint.constraint import ConstraintSet, one_of, put, refuse
-from preflight.lint.constraint_fixes import drop
+from preflight.lint.declared_fixes import drop
 from preflight.lint.expressions import Handles, all_of, any_of
 
 a = Handles(names())

@@ -75,7 +75,7 @@ def _recompute(section: Node, layers: int | None) -> Iterator[_Fault]:
     if mode_node.value == "full" and _empty(full):
         yield _Fault("recompute mode full needs full_recompute_layer", mode_node, 239)
     if mode_node.value == "select" and _empty(select):
-        yield _Fault("recompute mode select needs select_module", mode_node, 244)
+        yield _Fault("recompute mode 'select' needs select_module", mode_node, 244)
     if full is not None and not _empty(full):
         yield from _specs(full, "full_recompute_layer", layers)
     elif select is not None:

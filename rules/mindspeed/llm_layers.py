@@ -30,8 +30,8 @@ MINDSPEED_LLM.add(
         message="--first-k-dense-replace {first_k_dense_replace} fills a whole pipeline stage of {stage} layers",
         shows={"stage": STAGE},
         why=(
-            "every stage needs a layer with experts, so the run fails at launch. The check takes layers / pipeline "
-            "stages as the size of a stage, even if the stages are uneven"
+            "every stage needs a layer with experts, so the run fails at launch. The check assumes that each stage "
+            "has layers / pipeline stages layers, even if the stages are uneven"
         ),
     ),
     refuse(

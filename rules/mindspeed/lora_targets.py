@@ -154,7 +154,7 @@ def lora_matches_nothing(job: Job) -> Iterator[Finding | Unverified]:
     dead = [str(name) for name in names if _is_no_layer(str(name)) and name not in OF_SPECS.get(module or "", ())]
     slips = [name for name in dead if name not in FOREIGN]
     if dead and len(dead) == len(names):
-        template = "mcore has no layer {names}: peft finds none to adapt{hint}"
+        template = "mcore has no layer named {names}, so peft finds nothing to adapt{hint}"
         message = Message(template, names=", ".join(dead), hint=_hint(dead))
         sure = module is not None and not any("," not in name for name in slips)
         severity = None if sure else Severity.WARNING

@@ -5,7 +5,7 @@ from __future__ import annotations
 from preflight import Severity
 from preflight.lint.constraint import ConstraintSet, drop, put, refuse
 from preflight.rules.mindspeed.shorthand import CORE, LLM, a, clash
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 MINDSPEED = ConstraintSet("mindspeed")
 BASIC = "megatron_basic/transformer_engine_basic.py"

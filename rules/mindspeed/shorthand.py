@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from preflight.lint.constraint import Constraint, conflicts, requires
 from preflight.lint.expressions import Expression, Handle, Handles
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 a = Handles()
 """Arguments of the parser. A test compares their names with the option tables."""

@@ -47,6 +47,7 @@ def script(row: dict[str, Any]) -> str:
     return f"{text}\n"
 
 
+@pytest.mark.slow
 def test_the_exit_code_is_the_verdict(tmp_path: Path) -> None:
     path, wrong = tmp_path / "run.sh", []
     for row in rows():

@@ -11,7 +11,7 @@ from harness import Cli
 from preflight.api import check_text
 from preflight.cli import run
 from preflight.report.run_overview import overview
-from preflight.report.terminal_rendering import Look
+from preflight.report.source_excerpts_and_escapes import Look
 
 SCRIPT = (
     "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 32 --hidden-size 4096 --num-attention-heads 32 "

@@ -13,7 +13,7 @@ from preflight.checking.engine import Report
 from preflight.program.checkout import framework
 from preflight.program.checkout.framework_discovery import Files
 from preflight.report import json, text
-from preflight.report.terminal_rendering import Look
+from preflight.report.source_excerpts_and_escapes import Look
 from preflight.source.finding import Severity
 
 

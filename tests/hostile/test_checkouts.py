@@ -17,7 +17,7 @@ from preflight.gate.verdict import Policies, judge
 from preflight.program.checkout.enclosing_checkout import Checkouts
 from preflight.program.checkout.framework_discovery import MAX_BYTES, MOST_BESIDE, Files
 from preflight.report import text
-from preflight.report.terminal_rendering import Look
+from preflight.report.source_excerpts_and_escapes import Look
 from preflight.source.source_file import Source
 
 pytestmark = pytest.mark.usefixtures("quick")

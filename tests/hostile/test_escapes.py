@@ -15,7 +15,7 @@ from preflight.api import installed
 from preflight.checking.engine import Report
 from preflight.gate.submission import Allocation, Submission
 from preflight.gate.verdict import Policies, judge, told
-from preflight.report.terminal_rendering import Look
+from preflight.report.source_excerpts_and_escapes import Look
 
 pytestmark = pytest.mark.usefixtures("quick")
 

@@ -61,7 +61,7 @@ def test_what_programs_read_follows_its_schema() -> None:
 
 def test_the_place_of_a_log_does_not_matter() -> None:
     """A death in the middle of a long log, in a block of its own, and cut in two by the border of a block."""
-    noise = "a line of an ordinary run, as there are many\n" * 70_000
+    noise = "a line of an ordinary run, as there are many\n" * 50_000
     death = (
         "[rank3]: Traceback (most recent call last):\n"
         '[rank3]:   File "/w/own/code.py", line 3, in compute\n'

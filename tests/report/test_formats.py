@@ -13,7 +13,7 @@ import preflight
 from preflight.checking.engine import check_documents
 from preflight.loaders import load
 from preflight.report import documentation_urls, github, gitlab, html, junit, markdown, sarif, statistics, text
-from preflight.report.terminal_rendering import Look
+from preflight.report.source_excerpts_and_escapes import Look
 from preflight.run.request import Request
 from preflight.source.source_file import Source
 

@@ -101,7 +101,7 @@ a = Handles()
         (a.a & (a.x > 1), "`--a` is on and `--x` is greater than 1."),
         (a.x % a.y != 0, "`--x` is not a multiple of `--y`."),
         (~(a.x % a.y == 0), "`--x` is not a multiple of `--y`."),
-        (~a.x.is_in("p", "q"), "`--x` is none of `p` and `q`."),
+        (~a.x.is_in("p", "q"), "`--x` is neither `p` nor `q`."),
         (~a.x.is_in("p"), "`--x` is not `p`."),
         (a.x.is_set & (a.x < 4), "`--x` is less than 4."),
         (a.x.is_none, "`--x` is not set."),

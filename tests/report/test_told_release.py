@@ -12,7 +12,7 @@ from preflight.report import text
 from preflight.report.framework_release import heading, release_dict
 from preflight.report.plan import plan_dict, plan_text
 from preflight.report.run_overview import overview
-from preflight.report.terminal_rendering import Look
+from preflight.report.source_excerpts_and_escapes import Look
 
 GPT = "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 4 --hidden-size 64 --num-attention-heads 4"
 SIZES = "--seq-length 64 --max-position-embeddings 64 --micro-batch-size 1 --lr 1e-4 --train-iters 9 --mock-data"

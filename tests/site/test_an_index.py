@@ -18,7 +18,7 @@ COMMAND = (
 )
 
 
-@pytest.mark.parametrize("name", ["indexes", "indexes-more"])
+@pytest.mark.parametrize("name", ["indexes", pytest.param("indexes-more", marks=pytest.mark.slow)])
 def test_tokens_epochs_and_samples_are_those_of_megatron(
     name: str, real_cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,7 +21,7 @@ READ = (
     "plan_network",
     "plan_training",
     "run_plan",
-    "network_variants",
+    "network_extensions",
     "network_sizes",
     "unmodelled_memory",
     "layout",

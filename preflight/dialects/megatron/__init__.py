@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from preflight.source.typing_placeholders import TYPE_CHECKING, Any
+from preflight.source.typing_without_import import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from preflight.dialects.megatron.constraint_names import DERIVED, megatron_names
+    from preflight.dialects.megatron.names_in_constraints import DERIVED, megatron_names
 
 __all__ = ["DERIVED", "MegatronDialect", "megatron_names"]
 
@@ -16,7 +16,7 @@ def __getattr__(name: str) -> Any:
 
         return MegatronDialect
     if name in ("DERIVED", "megatron_names"):
-        from preflight.dialects.megatron import constraint_names
+        from preflight.dialects.megatron import names_in_constraints
 
-        return getattr(constraint_names, name)
+        return getattr(names_in_constraints, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

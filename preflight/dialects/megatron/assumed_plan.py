@@ -16,7 +16,7 @@ from preflight.run.training_plan import Plan, Supposed
 from preflight.run.unmodelled_features import Unmodelled
 from preflight.run.value import Origin, Value
 from preflight.source.record import replace
-from preflight.source.typing_placeholders import Protocol
+from preflight.source.typing_without_import import Protocol
 
 FROZEN = "--freeze-LM"
 REPAIRS = 3

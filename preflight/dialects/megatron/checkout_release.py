@@ -27,7 +27,7 @@ from preflight.run.request import Target, lacking, patch
 from preflight.run.version_ranges import numbers
 from preflight.source.finding import Message
 from preflight.source.lazy_regex import lazy_pattern
-from preflight.source.typing_placeholders import TYPE_CHECKING
+from preflight.source.typing_without_import import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from preflight.program.checkout.enclosing_checkout import Checkout

@@ -13,7 +13,7 @@ from preflight.loaders.document import Unknown
 from preflight.run.arguments import Switch
 from preflight.run.value import Origin, Value, default, derived, unknown
 from preflight.run.version_ranges import matches
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 ARGUMENTS = "megatron/training/arguments.py"
 

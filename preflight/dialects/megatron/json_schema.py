@@ -9,7 +9,7 @@ from preflight import schemas
 from preflight.dialects.completion_data import Offer, Offers
 from preflight.dialects.megatron.options import UNASKED, Flag, table
 from preflight.job import Job
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 TYPES: dict[str, list[str]] = {
     "int": ["integer", "string"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from preflight.dialects import Reading, Surroundings
 from preflight.loaders.document import Document
 from preflight.run.request import Request, Target
-from preflight.source.typing_placeholders import TYPE_CHECKING
+from preflight.source.typing_without_import import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from preflight.dialects.completion_data import Offers

@@ -12,7 +12,7 @@ from preflight.run.value import Value, default
 from preflight.run.version_ranges import numbers
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.record import NamedTuple
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 FRACTION = lazy_pattern(r"[-+]?\d*\.\d*(e[-+]?\d+)?|[-+]?\d+e[-+]?\d+")
 SWITCHES = ("true", "false", "pair", "help")

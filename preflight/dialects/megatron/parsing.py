@@ -29,7 +29,7 @@ from preflight.run.value import Origin, Value
 from preflight.source.finding import Edit, Key
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.source_file import Span
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 MOST_FAULTS = 1000
 """Limit of faults of one kind in a command; a rule reports fewer."""

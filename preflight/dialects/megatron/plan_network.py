@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from preflight.dialects.megatron import network_variants
 from preflight.dialects.megatron.derivation_namespace import Run
 from preflight.dialects.megatron.mindspeed_renamed_arguments import before
-from preflight.dialects.megatron.network_sizes import GPT2_TOKENIZER, GPT2_VOCABULARY, rows
-from preflight.dialects.megatron.network_variants import (
+from preflight.dialects.megatron.network_extensions import (
+    beside,
+    frozen,
     hybrid_parts,
     mamba,
     pair_bias,
     router_copy,
+    samples,
     streams,
     variant,
     weighted_last,
     window,
     window_every,
 )
+from preflight.dialects.megatron.network_sizes import GPT2_TOKENIZER, GPT2_VOCABULARY, rows
 from preflight.dialects.megatron.plan_values import Source
 from preflight.run.training_plan import Model
 from preflight.run.value import Origin, Value, default
@@ -82,7 +84,7 @@ def model(source: Source) -> Model:
         parts=compute(hybrid_parts, "hybrid_layer_pattern"),
         mamba=compute(mamba),
         mtp=take("mtp_num_layers"),
-        beside=compute(network_variants.beside),
+        beside=compute(beside),
         lora_rank=compute(lambda r: r.lora_r if r.lora_target_modules else None, "lora_r"),
         lora_targets=compute(_adapters, "lora_target_modules"),
     )
@@ -103,7 +105,7 @@ def _network(source: Source) -> Model:
         gated=compute(lambda r: r.gated_linear_unit, "swiglu"),
         gate_kept=compute(_gate_kept),
         vocab=_vocabulary(source),
-        sequence=take(network_variants.samples(source.run) if network_variants.frozen(source.run) else "seq_length"),
+        sequence=take(samples(source.run) if frozen(source.run) else "seq_length"),
         positions=compute(_learned_positions, "max_position_embeddings"),
         rotary_base=compute(lambda r: r.rotary_base if r.position_embedding_type == "rope" else None, "rotary_base"),
         rotary_part=compute(

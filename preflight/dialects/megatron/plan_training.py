@@ -3,7 +3,7 @@ formula."""
 
 from __future__ import annotations
 
-from preflight.dialects.megatron import network_variants
+from preflight.dialects.megatron import network_extensions
 from preflight.dialects.megatron.derivation_namespace import Run
 from preflight.dialects.megatron.pipeline import held_layers
 from preflight.dialects.megatron.plan_values import Source
@@ -19,7 +19,7 @@ def recompute(source: Source) -> Recompute:
     take, compute = source.take, source.compute
     return Recompute(
         mode=compute(
-            lambda r: "none" if network_variants.modules(r) else r.recompute_granularity or "none",
+            lambda r: "none" if network_extensions.modules(r) else r.recompute_granularity or "none",
             "recompute_granularity",
         ),
         method=take("recompute_method"),
@@ -27,8 +27,8 @@ def recompute(source: Source) -> Recompute:
         shared=compute(_shared, "enable_recompute_layers_per_pp_rank"),
         modules=compute(_modules, "recompute_modules"),
         full_layers=default(None),
-        operators=compute(lambda r: _operators(r) + network_variants.outputs(r), "recompute_norm"),
-        repeated=compute(network_variants.repeated),
+        operators=compute(lambda r: _operators(r) + network_extensions.outputs(r), "recompute_norm"),
+        repeated=compute(network_extensions.repeated),
         doubtful=compute(_doubtful),
         offload=compute(_offloads),
     )
@@ -50,7 +50,7 @@ OFFLOADS = (
 
 def _offloads(run: Run) -> bool:
     names = [name for name in OFFLOADS if is_on(run, name)]
-    return bool(names) and not (names == ["swap_attention"] and network_variants.modules(run))
+    return bool(names) and not (names == ["swap_attention"] and network_extensions.modules(run))
 
 
 _ATTENDED = ("attention output", "attention output, padded")
@@ -73,7 +73,7 @@ had almost all of it."""
 def _doubtful(run: Run) -> tuple[str, ...]:
     """Outputs kept to an unknown extent."""
     found = [name for switch, names in _DOUBTFUL if is_on(run, switch) for name in names]
-    return tuple(dict.fromkeys((*found, *(network_variants.MAYBE if network_variants.modules(run) else ()))))
+    return tuple(dict.fromkeys((*found, *(network_extensions.MAYBE if network_extensions.modules(run) else ()))))
 
 
 def _operators(run: Run) -> tuple[tuple[tuple[str, ...], tuple[tuple[int, ...], ...]], ...]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from preflight.dialects.megatron.derivation_namespace import NotKnown, Run
 from preflight.run.value import Value, derived, unknown
 from preflight.source.finding import Edit
-from preflight.source.typing_placeholders import Any, Protocol
+from preflight.source.typing_without_import import Any, Protocol
 
 
 class Puts(Protocol):

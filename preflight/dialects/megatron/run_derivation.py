@@ -26,7 +26,7 @@ from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.record import NamedTuple
 from preflight.source.resolved_words import Needed, Reason
 from preflight.source.source_file import InputError, Span
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 PRETRAINS = "pretrain_"
 """Beginnings of script names that only the framework itself uses."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from preflight.dialects.megatron import network_sizes, network_variants, plan_network, plan_training
+from preflight.dialects.megatron import network_extensions, network_sizes, plan_network, plan_training
 from preflight.dialects.megatron.derivation_namespace import NotKnown, Run
 from preflight.dialects.megatron.mindspeed_derivations import inflates
-from preflight.dialects.megatron.network_variants import overlaps
+from preflight.dialects.megatron.network_extensions import overlaps
 from preflight.dialects.megatron.pipeline import held_layers
 from preflight.dialects.megatron.plan_values import Puts, Source
 from preflight.dialects.megatron.unmodelled_memory import find_unmodelled
@@ -233,7 +233,7 @@ def _varying(run: Run) -> bool:
     return bool(
         run.no_pad_to_seq_lengths
         or run.variable_seq_lengths
-        or network_variants.frozen(run)
+        or network_extensions.frozen(run)
         or ("mindspeed-llm" in run.versions and _asked(run))
     )
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from preflight.dialects.megatron import network_variants
+from preflight.dialects.megatron import network_extensions
 from preflight.dialects.megatron.derivation_namespace import NotKnown, Run
-from preflight.dialects.megatron.network_variants import hybrid_parts, is_one_graph
+from preflight.dialects.megatron.network_extensions import hybrid_parts, is_one_graph
 from preflight.dialects.megatron.plan_network import FAMILIES
 from preflight.dialects.megatron.plan_values import Source
 from preflight.run.unmodelled_features import Unmodelled
@@ -43,7 +43,7 @@ UNMODELLED: tuple[tuple[Unmodelled, Callable[[Run], object]], ...] = (
     (Unmodelled.SEVERAL_ENCODERS, lambda r: FAMILIES.get(r.entry) in ("multimodal", "retrieval")),
     (
         Unmodelled.FROZEN_LANGUAGE_MODEL,
-        lambda r: _is_foreign(r) and _freezes(r) and not network_variants.frozen(r),
+        lambda r: _is_foreign(r) and _freezes(r) and not network_extensions.frozen(r),
     ),
     (Unmodelled.OWN_ENTRY_SCRIPT, lambda r: _is_foreign(r) and not _freezes(r)),
     (Unmodelled.INFERENCE, lambda r: r.entry == "inference"),
@@ -56,7 +56,7 @@ UNMODELLED: tuple[tuple[Unmodelled, Callable[[Run], object]], ...] = (
     (Unmodelled.OTHER_ATTENTION,
         lambda r: r.experimental_attention_variant or r.kv_compress or r.full_attention_interval),
     (Unmodelled.LATENT_ATTENTION_INDEXER, lambda r: r.enable_dsa_indexer and not r.kv_compress),
-    (Unmodelled.ALIBI, lambda r: r.position_embedding_type == "alibi" and not network_variants.is_counted(r)),
+    (Unmodelled.ALIBI, lambda r: r.position_embedding_type == "alibi" and not network_extensions.is_counted(r)),
     (Unmodelled.ZERO_EXPERTS, lambda r: r.num_zero_experts),
     (Unmodelled.LATENT_EXPERTS, lambda r: r.moe_latent_size is not None),
     (Unmodelled.FSDP2_BY_FILE, lambda r: r.use_torch_fsdp2 and "mindspeed" in r.versions),
@@ -66,7 +66,7 @@ UNMODELLED: tuple[tuple[Unmodelled, Callable[[Run], object]], ...] = (
     (Unmodelled.WHOLE_CUDA_GRAPH, is_one_graph),
     (Unmodelled.OFFLOADED_ACTIVATIONS,
         lambda r: any(is_on(r, n) for n in ("cpu_offloading", "fine_grained_activation_offloading"))
-            or (is_on(r, "swap_attention") and not network_variants.modules(r))),
+            or (is_on(r, "swap_attention") and not network_extensions.modules(r))),
     (Unmodelled.STAGES_IN_TWO_DIRECTIONS, lambda r: is_on(r, "use_dualpipev")),
     (Unmodelled.VIRTUAL_OPTIMIZER, lambda r: r.virtual_optimizer),
     (Unmodelled.LOW_PRECISION_OPTIMIZER,

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 
 from preflight.dialects.megatron.options import Flag
-from preflight.source.typing_placeholders import TYPE_CHECKING, Any
+from preflight.source.typing_without_import import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import ast

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 __all__ = ["MindFormersDialect"]
 

@@ -12,7 +12,7 @@ from preflight.run.request import Request, Target, patch
 from preflight.run.version_ranges import numbers
 from preflight.source.record import NamedTuple
 from preflight.source.spelling import nearest
-from preflight.source.typing_placeholders import Literal
+from preflight.source.typing_without_import import Literal
 
 Kind = Literal["legacy", "mcore", "pynative"]
 _PYNATIVE = ("training", "parallelism", "lr_scheduler")

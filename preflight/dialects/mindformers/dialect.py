@@ -22,7 +22,7 @@ from preflight.run.request import Request, Target
 from preflight.run.value import Origin, Value, unknown
 from preflight.run.version_ranges import numbers
 from preflight.source.record import replace
-from preflight.source.typing_placeholders import TYPE_CHECKING
+from preflight.source.typing_without_import import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from preflight.dialects.completion_data import Offers

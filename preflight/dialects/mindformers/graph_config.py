@@ -12,7 +12,7 @@ from preflight.dialects.mindformers import config_kind_and_loading, mcore_model_
 from preflight.dialects.mindformers.config_kind_and_loading import Kind, choose_version, kind_of
 from preflight.dialects.mindformers.graph_namespace import Run, Typed, written
 from preflight.dialects.mindformers.graph_plan import make_plan, switched_off
-from preflight.dialects.mindformers.keys import decides, keeps
+from preflight.dialects.mindformers.known_keys import decides, keeps
 from preflight.dialects.mindformers.layout import derive_layering, derive_parallel
 from preflight.dialects.mindformers.layout_edits import relayout
 from preflight.dialects.mindformers.recompute_reach import with_patterns

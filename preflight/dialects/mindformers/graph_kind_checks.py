@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
-from preflight.dialects.mindformers import run_conditions as run
+from preflight.dialects.mindformers import graph_run_conditions as run
 from preflight.dialects.mindformers.graph_value_kinds import (
     ABOVE_0,
     ACTIVATION,

@@ -14,7 +14,7 @@ from preflight.run.request import Given
 from preflight.run.value import BY_CALLER, Origin, Value, default, derived, unknown
 from preflight.source.finding import Edit, Key
 from preflight.source.source_file import Source, Span
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 Place = tuple[Key, "str | int", Node, Node]
 """The key of the section, the name in it, the value's node, the node of the key."""

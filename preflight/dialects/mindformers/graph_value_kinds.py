@@ -18,7 +18,7 @@ from preflight.lint.value_kinds import (
     whole,
 )
 from preflight.source.record import dataclass
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,20 +8,20 @@ from functools import lru_cache
 
 from preflight import schemas
 from preflight.dialects.completion_data import Offers
-from preflight.dialects.mindformers import mcore_model_config, run_conditions
+from preflight.dialects.mindformers import graph_run_conditions, mcore_model_config
 from preflight.dialects.mindformers.config_kind_and_loading import kind_of
 from preflight.dialects.mindformers.graph_kind_checks import checked_in
-from preflight.dialects.mindformers.keys import CONTEXT, NESTED, PARALLEL, SECTIONS
+from preflight.dialects.mindformers.known_keys import CONTEXT, NESTED, PARALLEL, SECTIONS
 from preflight.dialects.mindformers.layer_operators import layers
 from preflight.dialects.mindformers.recompute_patterns import paths
 from preflight.dialects.mindformers.release_tables import Table, read_at, table
 from preflight.job import Job
 from preflight.run.version_ranges import matches
 from preflight.source.finding import Key
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 VERSIONS = {"legacy": ("1.0.0", "1.2.0", "1.3.2", "1.5.0", "1.7.0", "2.1.0"), "mcore": ("1.7.0", "2.1.0")}
-_WHEN = {"legacy": run_conditions.legacy, "mcore": run_conditions.mcore}
+_WHEN = {"legacy": graph_run_conditions.legacy, "mcore": graph_run_conditions.mcore}
 
 
 @lru_cache(maxsize=1)

@@ -17,7 +17,7 @@ from preflight.run.training_plan import Plan
 from preflight.run.value import Origin, Value, derived, unknown
 from preflight.source.finding import Edit
 from preflight.source.record import replace
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 NAMES = {
     "mode": "context.mode",

@@ -11,7 +11,7 @@ from preflight.run.arguments import Arguments
 from preflight.run.training_plan import Plan
 from preflight.run.value import Value
 from preflight.source.record import NamedTuple
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 _LEGACY = {
     "LlamaConfig": "llama",

@@ -11,7 +11,7 @@ from preflight.run.version_ranges import matches
 from preflight.source.finding import Message
 from preflight.source.record import NamedTuple
 from preflight.source.resolved_words import NO_WORLD_SIZE
-from preflight.source.typing_placeholders import Any, TypeGuard
+from preflight.source.typing_without_import import Any, TypeGuard
 
 MODES: dict[object, str] = {
     "DATA_PARALLEL": "data_parallel",

@@ -13,7 +13,7 @@ from preflight.loaders.document import Document, Node, Unknown
 from preflight.run.value import Origin, Value
 from preflight.source.record import NamedTuple
 from preflight.source.resolved_words import Needed, Reason
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 SECTIONS = ("parallel_config", "recompute_config", "swap_config")
 

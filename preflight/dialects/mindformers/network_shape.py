@@ -9,7 +9,7 @@ from preflight.dialects.mindformers.recompute_patterns import compiled
 from preflight.loaders.document import Unknown
 from preflight.run.training_plan import Model
 from preflight.run.value import Value, derived, unknown
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 _PET = "model.model_config.pet_config"
 # fmt: off

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.mindformers.config_kind_and_loading import known_version
 from preflight.dialects.mindformers.graph_namespace import written
-from preflight.dialects.mindformers.keys import decides, keeps
+from preflight.dialects.mindformers.known_keys import decides, keeps
 from preflight.dialects.mindformers.layout_edits import relayout
 from preflight.dialects.mindformers.pynative_derived import Derived, derive
 from preflight.dialects.mindformers.pynative_network_fields import DEFAULTS, NAMES
@@ -22,7 +22,7 @@ from preflight.run.value import Value, default, derived, unknown
 from preflight.source.finding import Edit
 from preflight.source.record import replace
 from preflight.source.resolved_words import NO_WORLD_SIZE
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 FRAMEWORK = "pynative"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from preflight.dialects.mindformers.pynative_schema import defaults
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 NAMES: dict[str, tuple[str, ...]] = {
     "num_layers": ("num_hidden_layers", "num_layers"),

@@ -11,7 +11,7 @@ from preflight.dialects.mindformers.pynative_schema import UPSTREAM, VERSION, Fa
 from preflight.loaders.document import Node
 from preflight.source.finding import Key
 from preflight.source.spelling import nearest
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 RELEASES = ("1.9.0", "2.0.0", VERSION)
 """The releases with pynative mode, oldest first."""

@@ -10,7 +10,7 @@ from preflight.lint.value_kinds import LIST, MAPPING, NULL, SWITCH, TEXT, Number
 from preflight.loaders.document import Entry, Node
 from preflight.source.finding import Key
 from preflight.source.record import NamedTuple
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 _CONFIG = "mindformers/pynative/config/config.py"
 VERSION = "2.1.0"

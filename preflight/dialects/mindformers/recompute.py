@@ -10,7 +10,7 @@ from preflight.run.arguments import Arguments
 from preflight.run.training_plan import Plan
 from preflight.source.finding import Edit, Fix, Key, Message
 from preflight.source.record import NamedTuple
-from preflight.source.typing_placeholders import Protocol
+from preflight.source.typing_without_import import Protocol
 
 SECTION = "recompute_config"
 FULL = "recompute"

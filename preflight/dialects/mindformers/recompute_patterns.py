@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from preflight.source.record import NamedTuple
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 SEPARATOR = "\\."
 MAX_COST = 100_000

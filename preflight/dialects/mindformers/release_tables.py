@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from preflight import schemas
 from preflight.source.record import NamedTuple
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 VERSIONS = tuple[str, ...](reversed(schemas.read("releases")["mindformers"]))
 """The described releases, oldest first."""

@@ -15,7 +15,7 @@ from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.record import NamedTuple
 from preflight.source.resolved_words import Piece
 from preflight.source.source_file import Span
-from preflight.source.typing_placeholders import Literal as Of
+from preflight.source.typing_without_import import Literal as Of
 
 KEY = lazy_pattern(r"(?P<sign>\+\+|\+|~)?(?P<key>[\w$][\w$.@:/-]*)(?P<equal>=)?")
 SIGNS: dict[str, Of["set", "add", "force", "delete"]] = {"": "set", "+": "add", "++": "force", "~": "delete"}

@@ -23,7 +23,7 @@ from preflight.loaders.document import MAX_DIGITS, Entry, Node, Unknown
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.record import NamedTuple
 from preflight.source.source_file import Span
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 MAX_NUMBER = 10**18
 

@@ -24,7 +24,7 @@ from preflight.loaders.slurm import sbatch, variables
 from preflight.loaders.text_limits import MAX_PADDED
 from preflight.source.resolved_words import Piece
 from preflight.source.source_file import Source, Span
-from preflight.source.typing_placeholders import Protocol
+from preflight.source.typing_without_import import Protocol
 
 __all__ = ["Spent", "load_script"]
 

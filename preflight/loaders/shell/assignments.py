@@ -14,7 +14,7 @@ from preflight.loaders.shell.state import State, Variable, bounded
 from preflight.loaders.shell.word_splitting import UNREAD, Field, Value, fields, joined, merged, text_of, word
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.source_file import Span
-from preflight.source.typing_placeholders import TypeVar
+from preflight.source.typing_without_import import TypeVar
 
 MOST_WORDS = 128
 MAX_TEXT = 2000

@@ -12,7 +12,7 @@ from preflight.loaders.text_limits import MAX_SCRIPT, refuse_involved, refuse_la
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.record import NamedTuple
 from preflight.source.source_file import InputError, Source, Span
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 UNFILLED = lazy_pattern(
     r"^([ \t]*(?:export[ \t]+)?[A-Za-z_]\w*=)(<[A-Za-z][^<>\n|;&]*>)(?=[\w./-]*[ \t]*$)"

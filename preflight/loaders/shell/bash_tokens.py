@@ -8,7 +8,7 @@ from collections.abc import Callable
 from preflight.loaders.shell.bash_delimiters import Quotes, Refused
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.record import NamedTuple
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 END = "end of file"
 WORD, ASSIGNMENT, NUMBER, VARIABLE = "a word", "an assignment", "a number", "a variable"

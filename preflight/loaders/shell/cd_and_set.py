@@ -12,7 +12,7 @@ from preflight.loaders.shell.expansion import Expander
 from preflight.loaders.shell.state import State, Variable
 from preflight.loaders.shell.word_splitting import Field, Value, text_of, word
 from preflight.source.source_file import Span
-from preflight.source.typing_placeholders import Protocol
+from preflight.source.typing_without_import import Protocol
 
 
 def set_options(expander: Expander, words: list[Field]) -> bool:

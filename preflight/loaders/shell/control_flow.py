@@ -15,7 +15,7 @@ from preflight.loaders.shell.misread_tests import misread
 from preflight.loaders.shell.state import State, Variable
 from preflight.loaders.shell.word_splitting import text_of
 from preflight.source.lazy_regex import lazy_pattern
-from preflight.source.typing_placeholders import Protocol
+from preflight.source.typing_without_import import Protocol
 
 
 class Stops(Protocol):

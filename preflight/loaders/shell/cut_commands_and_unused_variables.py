@@ -17,7 +17,7 @@ from preflight.source.finding import Message
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.source_file import Source, Span
 from preflight.source.spelling import slips
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 _SIZE = lazy_pattern(
     r"(?:TP|PP|CP|EP|VPP|ETP|TENSOR|PIPELINE|CONTEXT|EXPERT|MODEL)(?:_(?:MODEL_)?(?:PARALLEL|SIZE|PARALLEL_SIZE|NUM|"

@@ -12,7 +12,7 @@ from preflight.loaders.shell.word_splitting import PILED, Value
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.record import NamedTuple
 from preflight.source.source_file import Span
-from preflight.source.typing_placeholders import Protocol
+from preflight.source.typing_without_import import Protocol
 
 Read = Callable[[], Value | None]
 """The known stdin of a command, expanded only on demand."""

@@ -30,7 +30,7 @@ from preflight.program.checkout.framework_requirements import (
 from preflight.program.checkout.front_end_discovery import HIGHEST_RUNNER, Neighbours, folders_above
 from preflight.program.launched_source import Located, locate
 from preflight.source.lazy_regex import lazy_pattern
-from preflight.source.typing_placeholders import TYPE_CHECKING
+from preflight.source.typing_without_import import TYPE_CHECKING
 
 if TYPE_CHECKING:  # it loads when a framework is there
     from preflight.loaders.document import Document

@@ -14,7 +14,7 @@ from preflight.program.checkout.framework_discovery import Files, Layout, said_v
 from preflight.program.checkout.parser_options import GENERATES, OwnOption, adds_options, helpers, own_options
 from preflight.run.version_ranges import numbers
 from preflight.source.record import NamedTuple
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 
 @cache

@@ -10,7 +10,7 @@ from preflight import schemas
 from preflight.program.checkout.framework_discovery import MOST_FOLDERS, Files, listed
 from preflight.run.version_ranges import matches, numbers
 from preflight.source.lazy_regex import lazy_pattern
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 INSTALLS = (
     *(".gitmodules", "pyproject.toml", "setup.py", "setup.cfg", "install.sh", "setup.sh"),

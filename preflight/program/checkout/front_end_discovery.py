@@ -11,7 +11,7 @@ from preflight.program.checkout.framework_discovery import MOST_FOLDERS, Files, 
 from preflight.run.version_ranges import matches, numbers
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.record import NamedTuple
-from preflight.source.typing_placeholders import TYPE_CHECKING
+from preflight.source.typing_without_import import TYPE_CHECKING
 
 if TYPE_CHECKING:  # most runs are in no checkout of a front end
     from preflight.program.checkout.parser_options import OwnOption

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from preflight.source import cache_folder
 from preflight.source.record import NamedTuple
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 
 ADDS = "add_argument"
 GENERATES = "ArgumentGroupFactory"

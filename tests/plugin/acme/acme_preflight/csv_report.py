@@ -6,7 +6,7 @@ import csv
 import io
 
 from preflight import Report
-from preflight.report.terminal_rendering import Look
+from preflight.report.source_excerpts_and_escapes import Look
 
 
 def render(report: Report, look: Look) -> str:

@@ -20,14 +20,14 @@ from preflight.cli.checker_setup import counter
 from preflight.cli.exit_handling import refuse_gone
 from preflight.lint import rule_registry
 from preflight.program.checkout.framework_discovery import listed
-from preflight.report.terminal_rendering import Look, obeyed
+from preflight.report.source_excerpts_and_escapes import Look, obeyed
 from preflight.report.text import tell
 from preflight.report.text_summary import Entry, Told
 from preflight.run.project_settings import Settings
 from preflight.source import cache_folder
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.translation import spoken
-from preflight.source.typing_placeholders import TYPE_CHECKING, Any
+from preflight.source.typing_without_import import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection

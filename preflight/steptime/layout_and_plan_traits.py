@@ -6,7 +6,7 @@ from preflight.memory.inputs_from_plan import TORCH_NPU, Shape
 from preflight.run.training_plan import LinearAttention, Plan, SparseAttention
 from preflight.run.value import Value
 from preflight.source.record import NamedTuple
-from preflight.source.typing_placeholders import Any
+from preflight.source.typing_without_import import Any
 from preflight.steptime.elementwise_math import Number
 
 

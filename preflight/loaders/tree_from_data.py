@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from preflight.loaders.document import Entry, Node
 from preflight.source.source_file import Source, Span
-from preflight.source.typing_placeholders import Any, Literal
+from preflight.source.typing_without_import import Any, Literal
 
 BETWEEN = len(", ")
 """Characters between two items, and between a key and its value."""
