@@ -29,6 +29,8 @@ HOT = 3
 """Twice the highest temperature of a published run, 1.6."""
 CRITIC = 1e-3
 """50 times the highest learning rate of a published critic, 2e-5."""
+ALONE = 200
+"""Ten times the longest time for which a published run trains the critic alone, 20 steps."""
 MOST = 0.5
 """Published runs warm up for at most 0.3 of the run and hold out at most 0.02 of the data."""
 OWN_REWARD = all_of(
@@ -157,6 +159,23 @@ VERL.add(
         upstream="verl/workers/config/critic.py",
         severity=Severity.WARNING,
         at=(a.critic_lr,),
+    ),
+    refuse(
+        "actor-waits-for-critic",
+        all_of(
+            TRAINER,
+            ~a.distillation_enabled,
+            any_of(
+                a.critic_warmup >= ALONE,
+                all_of(a.total_training_steps > 0, a.critic_warmup > a.total_training_steps),
+            ),
+        ),
+        message="trainer.critic_warmup is {critic_warmup}, so the actor does not change for as many steps; published "
+        "runs use 0 to 20",
+        why="until then, rollouts only train the critic, and a run without a critic trains nothing",
+        upstream="verl/trainer/ppo/ray_trainer.py",
+        severity=Severity.WARNING,
+        at=(a.critic_warmup,),
     ),
     heat(TRAINER, a.rollout_temperature, "verl/experimental/agent_loop/agent_loop.py:605"),
     clipping(TRAINER, a.clip_ratio_low, a.clip_ratio_high, "verl/trainer/ppo/core_algos.py:1322"),
