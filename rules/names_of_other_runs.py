@@ -1,5 +1,6 @@
 """Checks of names that state what the run does."""
 
+import re
 from collections.abc import Iterator
 
 from preflight import Finding, Job, Message, Severity, Value, rule
@@ -10,24 +11,24 @@ LONGEST = 300
 _ENDS = r"(?=$|[^a-z0-9.])"
 _SIZE = r"[-_=]?(\d{1,3})(?=$|[^a-z0-9.]|[vcedpt]p)"
 PARALLEL = {
-    "tensor-parallel size": lazy_pattern(rf"(?<![a-z])tp{_SIZE}"),
-    "pipeline-parallel size": lazy_pattern(rf"(?<![a-z])pp{_SIZE}"),
-    "context-parallel size": lazy_pattern(rf"(?<![a-z])cp{_SIZE}"),
+    "tensor-parallel size": ("tp", lazy_pattern(rf"(?<![a-z])tp{_SIZE}")),
+    "pipeline-parallel size": ("pp", lazy_pattern(rf"(?<![a-z])pp{_SIZE}")),
+    "context-parallel size": ("cp", lazy_pattern(rf"(?<![a-z])cp{_SIZE}")),
 }
 TRAINED = {
-    "micro-batch size": lazy_pattern(rf"(?<![a-z])mbs[-_=]?(\d{{1,5}}){_ENDS}"),
-    "global batch size": lazy_pattern(rf"(?<![a-z])gbs[-_=]?(\d{{1,6}}){_ENDS}"),
-    "sequence length": lazy_pattern(rf"(?<![a-z])seq[-_]?(?:len(?:gth)?)?[-_=]?(\d{{3,7}}|\d{{1,4}}k){_ENDS}"),
+    "micro-batch size": ("mbs", lazy_pattern(rf"(?<![a-z])mbs[-_=]?(\d{{1,5}}){_ENDS}")),
+    "global batch size": ("gbs", lazy_pattern(rf"(?<![a-z])gbs[-_=]?(\d{{1,6}}){_ENDS}")),
+    "sequence length": ("seq", lazy_pattern(rf"(?<![a-z])seq[-_]?(?:len(?:gth)?)?[-_=]?(\d{{3,7}}|\d{{1,4}}k){_ENDS}")),
 }
-RATE = {"learning rate": lazy_pattern(rf"(?<![a-z])lr[-_=]?(\d(?:\.\d{{1,4}})?e-\d{{1,2}}){_ENDS}")}
-"""Facts, and how names state them: llama_tp8pp2, qwen3-seq4096-gbs512, adam_lr3e-4."""
+RATE = {"learning rate": ("lr", lazy_pattern(rf"(?<![a-z])lr[-_=]?(\d(?:\.\d{{1,4}})?e-\d{{1,2}}){_ENDS}"))}
+"""Facts, a part of each word that states them, and the words: llama_tp8pp2, qwen3-seq4096-gbs512, adam_lr3e-4."""
 OUTPUTS = ("save", "tensorboard_dir", "wandb_exp_name", "wandb_save_dir", "experiment_name", "output_dir")
 """Arguments that name what the run writes."""
 POLICIES = frozenset({"verl", "nemo-rl", "slime", "areal", "skyrl", "mindspeed-rl"})
 """Front ends that run several models, each with its own layout and batch."""
 
 
-@rule(id="name-of-another-run", severity=Severity.WARNING, reads=OUTPUTS)
+@rule(id="name-of-another-run", severity=Severity.WARNING)
 def name_of_another_run(job: Job) -> Iterator[Finding]:
     """A name states a value that the run does not have.
 
@@ -35,7 +36,8 @@ def name_of_another_run(job: Job) -> Iterator[Finding]:
     Reads the tensor, pipeline and context parallel sizes in the name of the file, and these sizes, the batch sizes, the
     sequence length, the learning rate and the published model in the names of what the run writes: `--save`,
     `--tensorboard-dir`, and the names of experiments. Only usual forms are read, such as `tp8`, `pp2`, `gbs512`,
-    `seq4096` and `lr3e-4`. If a name states a fact twice with different values, it is not compared. For front ends that
+    `seq4096` and `lr3e-4`. If a name states a fact twice with different values, it is not compared, and neither is the
+    name of a file in which another branch sets the value. For front ends that
     train a policy, only the learning rate and the model are compared, because they run several models.
 
     A model is only compared if the tokenizer or the weights name another one, and the sizes of the run do not agree with
@@ -57,17 +59,20 @@ def name_of_another_run(job: Job) -> Iterator[Finding]:
     """
     policy = job.target.framework in POLICIES
     facts = RATE if policy else {**PARALLEL, **TRAINED, **RATE}
-    names: list[tuple[str, Value | None]] = [(job.documents[0].source.name.rpartition("/")[2], None)]
+    names: list[tuple[str, Value | None]] = [(_last(job.documents[0].source.name).rpartition(".")[0], None)]
     for name in OUTPUTS:
         value = job.arguments.given(name)
         if value is not None and isinstance(value.raw, str):
             names.append((value.raw, value))
     for text, value in names:
         read = facts if value is not None else {} if policy else PARALLEL
-        for fact, pattern in read.items():
-            stated = set(pattern.findall(text[-LONGEST:].lower()))
-            own = _own(job, fact)
-            if len(stated) == 1 and own and not _agrees(word := stated.pop(), own):
+        lowered = text[-LONGEST:].lower()
+        for fact, (part, pattern) in read.items():
+            stated = set(pattern.findall(lowered)) if part in lowered else set()
+            own = _own(job, fact) if stated else ()
+            if len(stated) != 1 or not own or _agrees(word := stated.pop(), own):
+                continue
+            if value is not None or not _assigned(job, part, word):
                 template = "the name {name!r} states the {fact} {word}, but this run has {own}"
                 message = Message(template, name=_last(text), fact=Message(fact), word=word, own=own[0])
                 yield Finding(message, job.place(value))
@@ -99,6 +104,11 @@ def _agrees(word: str, own: tuple[float, ...]) -> bool:
     if word.endswith("k"):
         return any(number in (int(word[:-1]) * 1024, int(word[:-1]) * 1000) for number in own)
     return float(word) in own
+
+
+def _assigned(job: Job, part: str, word: str) -> bool:
+    """Whether a branch of the script that is not taken gives the value: TP=8."""
+    return re.search(rf"(?i)\b{part}\w{{0,20}}[=:]\W{{0,4}}{word}\b", job.documents[0].source.text) is not None
 
 
 def _last(text: str) -> str:
