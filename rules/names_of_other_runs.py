@@ -11,16 +11,19 @@ LONGEST = 300
 _ENDS = r"(?=$|[^a-z0-9.])"
 _SIZE = r"[-_=]?(\d{1,3})(?=$|[^a-z0-9.]|[vcedpt]p)"
 PARALLEL = {
-    "tensor-parallel size": ("tp", lazy_pattern(rf"(?<![a-z])tp{_SIZE}")),
-    "pipeline-parallel size": ("pp", lazy_pattern(rf"(?<![a-z])pp{_SIZE}")),
-    "context-parallel size": ("cp", lazy_pattern(rf"(?<![a-z])cp{_SIZE}")),
+    Message("tensor-parallel size"): ("tp", lazy_pattern(rf"(?<![a-z])tp{_SIZE}")),
+    Message("pipeline-parallel size"): ("pp", lazy_pattern(rf"(?<![a-z])pp{_SIZE}")),
+    Message("context-parallel size"): ("cp", lazy_pattern(rf"(?<![a-z])cp{_SIZE}")),
 }
 TRAINED = {
-    "micro-batch size": ("mbs", lazy_pattern(rf"(?<![a-z])mbs[-_=]?(\d{{1,5}}){_ENDS}")),
-    "global batch size": ("gbs", lazy_pattern(rf"(?<![a-z])gbs[-_=]?(\d{{1,6}}){_ENDS}")),
-    "sequence length": ("seq", lazy_pattern(rf"(?<![a-z])seq[-_]?(?:len(?:gth)?)?[-_=]?(\d{{3,7}}|\d{{1,4}}k){_ENDS}")),
+    Message("micro-batch size"): ("mbs", lazy_pattern(rf"(?<![a-z])mbs[-_=]?(\d{{1,5}}){_ENDS}")),
+    Message("global batch size"): ("gbs", lazy_pattern(rf"(?<![a-z])gbs[-_=]?(\d{{1,6}}){_ENDS}")),
+    Message("sequence length"): (
+        "seq",
+        lazy_pattern(rf"(?<![a-z])seq[-_]?(?:len(?:gth)?)?[-_=]?(\d{{3,7}}|\d{{1,4}}k){_ENDS}"),
+    ),
 }
-RATE = {"learning rate": ("lr", lazy_pattern(rf"(?<![a-z])lr[-_=]?(\d(?:\.\d{{1,4}})?e-\d{{1,2}}){_ENDS}"))}
+RATE = {Message("learning rate"): ("lr", lazy_pattern(rf"(?<![a-z])lr[-_=]?(\d(?:\.\d{{1,4}})?e-\d{{1,2}}){_ENDS}"))}
 """Facts, a part of each word that states them, and the words: llama_tp8pp2, qwen3-seq4096-gbs512, adam_lr3e-4."""
 OUTPUTS = ("save", "tensorboard_dir", "wandb_exp_name", "wandb_save_dir", "experiment_name", "output_dir")
 """Arguments that name what the run writes."""
@@ -74,7 +77,7 @@ def name_of_another_run(job: Job) -> Iterator[Finding]:
                 continue
             if value is not None or not _assigned(job, part, word):
                 template = "the name {name!r} states the {fact} {word}, but this run has {own}"
-                message = Message(template, name=_last(text), fact=Message(fact), word=word, own=own[0])
+                message = Message(template, name=_last(text), fact=fact, word=word, own=own[0])
                 yield Finding(message, job.place(value))
                 return
         if value is not None and (other := _other_model(job, text)) is not None:
