@@ -27,8 +27,12 @@ WIDE = 0.1
 """250 times the largest clipping range of a published run with gspo, 4e-4."""
 HOT = 3
 """Twice the highest temperature of a published run, 1.6."""
+NARROW = 0.5
+"""Far below the smallest top-p with which a published run samples what it trains on, 0.9."""
 CRITIC = 1e-3
 """50 times the highest learning rate of a published critic, 2e-5."""
+ALONE = 200
+"""Ten times the longest time for which a published run trains the critic alone, 20 steps."""
 MOST = 0.5
 """Published runs warm up for at most 0.3 of the run and hold out at most 0.02 of the data."""
 OWN_REWARD = all_of(
@@ -132,6 +136,20 @@ def heat(trains: Expression, temperature: Expression, upstream: str) -> Constrai
     )
 
 
+def nucleus(trains: Expression, share: Expression, upstream: str) -> Constraint:
+    """A top-p with which the samples of a prompt hardly differ."""
+    return refuse(
+        "rollouts-of-few-tokens",
+        all_of(trains, share.is_set, share > 0, share < NARROW),
+        message="the rollouts sample with top-p {share}, but published runs use 0.9 to 1; a digit may be wrong",
+        why="the samples of a prompt hardly differ, so few have an advantage, and the loss uses the probabilities of all tokens",
+        shows={"share": share},
+        upstream=upstream,
+        severity=Severity.WARNING,
+        at=(share,),
+    )
+
+
 LOSSES: Mapping[str, str] = {"verl": "verl/workers/utils/losses.py", "slime": "slime/backends/megatron_utils/loss.py"}
 NEMO_LOSS = "nemo_rl/algorithms/loss/loss_functions.py"
 SWIFT_GRPO = "swift/megatron/trainers/grpo_trainer.py"
@@ -158,7 +176,25 @@ VERL.add(
         severity=Severity.WARNING,
         at=(a.critic_lr,),
     ),
+    refuse(
+        "actor-waits-for-critic",
+        all_of(
+            TRAINER,
+            ~a.distillation_enabled,
+            any_of(
+                a.critic_warmup >= ALONE,
+                all_of(a.total_training_steps > 0, a.critic_warmup > a.total_training_steps),
+            ),
+        ),
+        message="trainer.critic_warmup is {critic_warmup}, so the actor does not change for as many steps; published "
+        "runs use 0 to 20",
+        why="until then, rollouts only train the critic, and a run without a critic trains nothing",
+        upstream="verl/trainer/ppo/ray_trainer.py",
+        severity=Severity.WARNING,
+        at=(a.critic_warmup,),
+    ),
     heat(TRAINER, a.rollout_temperature, "verl/experimental/agent_loop/agent_loop.py:605"),
+    nucleus(TRAINER, a.rollout_top_p, "verl/experimental/agent_loop/agent_loop.py:606"),
     clipping(TRAINER, a.clip_ratio_low, a.clip_ratio_high, "verl/trainer/ppo/core_algos.py:1322"),
     warm_up(
         all_of(TRAINER, a.optim_warmup_steps <= 0),
@@ -199,6 +235,11 @@ NEMO_RL.add(
         a.num_generations_per_prompt.is_set,
         a.generation_temperature,
         "nemo_rl/models/generation/vllm/vllm_worker.py:508",
+    ),
+    nucleus(
+        a.num_generations_per_prompt.is_set,
+        a.generation_top_p,
+        "nemo_rl/models/generation/vllm/vllm_worker.py:509",
     ),
     clipping(a.num_generations_per_prompt.is_set, a.ratio_clip_min, a.ratio_clip_max, f"{NEMO_LOSS}:475"),
     refuse(
@@ -258,12 +299,14 @@ SLIME.add(
         severity=Severity.WARNING,
         at=(a.eps_clip, a.advantage_estimator),
     ),
+    nucleus(a.rollout_batch_size.is_set, a.rollout_top_p, "slime/rollout/sglang_rollout.py:97"),
     heat(a.rollout_batch_size.is_set, a.rollout_temperature, "slime/backends/megatron_utils/loss.py:500"),
     entropy(a.rollout_batch_size.is_set, a.entropy_coef, f"{LOSSES['slime']}:1114"),
     distance(all_of(a.rollout_batch_size.is_set, a.use_kl_loss), a.kl_loss_coef, f"{LOSSES['slime']}:1130"),
 )
 MS_SWIFT.add(
     heat(REWARDED, a.temperature, "swift/megatron/trainers/rollout_mixin.py:142"),
+    nucleus(REWARDED, a.top_p, "swift/megatron/trainers/rollout_mixin.py:143"),
     refuse(
         "balance-loss-outweighs",
         a.moe_aux_loss_coeff >= 1,
