@@ -269,7 +269,7 @@ def _section(finding: Finding, job: Job) -> str:
 
 def _slips(job: Job) -> set[int]:
     """The places of misspelt options and values: not an option that an earlier release has, not a value that is a
-    longer name, and in a fork with options of its own not one in lower case (`rmsnorm`)."""
+    longer name, and in a fork with additional options not one in lower case (`rmsnorm`)."""
     fork = any(_is_own_option(problem) for problem in job.arguments.problems)
     return {
         problem.span.start

@@ -137,7 +137,7 @@ MEGATRON.add(
     refuse(
         "zarr-not-saved",
         all_of(a.save.is_set, a.ckpt_format == "zarr", ~a.skip_train),
-        message="Megatron core 0.12 to 0.15 cannot save with --ckpt-format zarr; use torch_dist",
+        message="--ckpt-format zarr cannot be used for saving with Megatron core 0.12 to 0.15; use torch_dist",
         why="the run stops with an AssertionError that has no message when it writes its first checkpoint",
         upstream="megatron/training/checkpointing.py:501",
         at=(a.ckpt_format,),

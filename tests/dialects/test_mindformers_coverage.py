@@ -26,7 +26,7 @@ def places() -> set[tuple[str, int]]:
     owned = {id for sites, _ in known["rules"].values() for id in sites}
     found |= {(known["files"][run[0]], line) for id in owned for run in known["sites"][id][1] for line in run[4]}
     texts = [place for row in checked_in("", core=True) for place in row.places.values()]
-    texts += [(ROOT / "preflight" / "dialects" / "mindformers" / "keys.py").read_text(encoding="utf-8")]
+    texts += [(ROOT / "preflight" / "dialects" / "mindformers" / "known_keys.py").read_text(encoding="utf-8")]
     return found | {(m[1], int(m[2])) for text in texts for m in re.finditer(r"(mindformers/[\w/]+\.py):(\d+)", text)}
 
 
