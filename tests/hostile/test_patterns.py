@@ -82,6 +82,7 @@ RUN_TIME = {
     "preflight/run/published_models.py": [r"(?<!\d)7[^a-z0-9]?5b"],
     "preflight/run/project_settings.py": [r"(?m)^[ \t]*\[*[\w.\-\"']*\bkey[\"']?[ \t]*[=.\]]"],
     "rules/mindformers/pynative_layers.py": [],
+    "rules/names_of_other_runs.py": [r"(?i)\btp\w{0,20}[=:]\W{0,4}8\b"],
 }
 """The patterns of calls with text created at run time, with a typical name in them. Those without any are of a library,
 are only compiled, or are held by a test of their own below."""
