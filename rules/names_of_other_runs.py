@@ -40,8 +40,8 @@ def name_of_another_run(job: Job) -> Iterator[Finding]:
     sequence length, the learning rate and the published model in the names of what the run writes: `--save`,
     `--tensorboard-dir`, and the names of experiments. Only usual forms are read, such as `tp8`, `pp2`, `gbs512`,
     `seq4096` and `lr3e-4`. If a name states a fact twice with different values, it is not compared, and neither is the
-    name of a file in which another branch sets the value. For front ends that
-    train a policy, only the learning rate and the model are compared, because they run several models.
+    name of a file in which another branch sets the value. For front ends that train a policy, only the learning rate
+    and the model are compared, because they run several models.
 
     A model is only compared if the tokenizer or the weights name another one, and the sizes of the run do not agree with
     the named one.
@@ -149,8 +149,8 @@ def tokenizer_of_another_model(job: Job) -> Iterator[Finding]:
 
     ## What it does
     Compares the published model that the path of the tokenizer names with the one that `--load` names. The finding is
-    reported if the sizes of their vocabularies differ by more than 2 %. Distilled models are not compared, because they keep the
-    tokenizer of the model that they were made from.
+    reported if the sizes of their vocabularies differ by more than 2%. Distilled models are not compared, because they
+    keep the tokenizer of the model that they were made from.
 
     ## Why is this bad?
     The loaded embedding has a row for each token of the model's own tokenizer. With other tokens the weights do not
@@ -178,6 +178,9 @@ def tokenizer_of_another_model(job: Job) -> Iterator[Finding]:
     rows, tokens = weights.sizes.get("vocab"), tokenizer.sizes.get("vocab")
     if rows is None or tokens is None or max(rows, tokens) <= PADDED * min(rows, tokens):
         return
-    template = "the tokenizer is of {tokenizer}, whose vocabulary has {tokens} entries, but the weights are of {weights}, with {rows}"
+    template = (
+        "the tokenizer is of {tokenizer}, whose vocabulary has {tokens} entries, but the weights are of {weights}, with "
+        "{rows}"
+    )
     message = Message(template, tokenizer=tokenizer.name, tokens=tokens, weights=weights.name, rows=rows)
     yield Finding(message, job.place(value))
