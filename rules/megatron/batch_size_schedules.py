@@ -192,8 +192,8 @@ def number(text: str) -> int | None:
 DIVIDES, GROWS = "d1f958c01e", "c6a5bc448e"
 """The upstream statements, under the names used in the evidence."""
 
-_PLAIN = "micro batch {micro} x data parallel {data} = {unit}"
-_SHARDED = "micro batch {micro} x data parallel {data} x weight shards {held} = {unit}"
+_PLAIN = "micro-batch size {micro} × data-parallel size {data} = {unit}"
+_SHARDED = "micro-batch size {micro} × data-parallel size {data} × weight shards {held} = {unit}"
 
 
 @rule(

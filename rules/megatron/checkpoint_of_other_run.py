@@ -108,8 +108,8 @@ BY_RANK = (
     "looks for the files of other ranks and ends"
 )
 MISMATCH = (
-    "the run has tensor {tensor} x pipeline {pipeline}, but the checkpoint has tensor {saved_tensor} x "
-    "pipeline {saved_pipeline}, so the optimizer state in the checkpoint, saved as {sharding}, cannot be "
+    "the run has tensor- and pipeline-parallel sizes of {tensor} and {pipeline}, but the checkpoint has "
+    "{saved_tensor} and {saved_pipeline}, so the optimizer state in the checkpoint, saved as {sharding}, cannot be "
     "loaded"
 )
 
@@ -214,7 +214,7 @@ def compared(job: Job) -> tuple[str, ...]:
 
 @rule(id="loaded-checkpoint-refused", severity=Severity.ERROR, frameworks=("megatron",), reads=("(site)",))
 def loaded_checkpoint_refused(job: Job) -> Iterator[Finding | Unverified]:
-    """Megatron refuses the checkpoint because it was saved with different arguments.
+    """Megatron rejects the checkpoint because it was saved with different arguments.
 
     ## What it does
     With `--site`, compares the arguments that `check_checkpoint_args` compares: layers, hidden size, attention heads

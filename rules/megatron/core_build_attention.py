@@ -1,4 +1,4 @@
-"""Errors in attention and sequences that no validator catches. Building the model or running the first step fails."""
+"""Errors in attention and sequences that no validator catches and that make the model build or the first step fail."""
 
 from preflight.lint.constraint import ConstraintSet, divides, drop, put, refuse
 from preflight.rules.megatron.option_names import a, all_of, any_of, env
@@ -98,7 +98,7 @@ MEGATRON.add(
             "{each} tokens per context-parallel rank are not divisible by the tensor-parallel size "
             "{tensor_model_parallel_size}, which --sequence-parallel requires"
         ),
-        why="no earlier check catches this: the first step fails when activations are scattered",
+        why="no earlier check catches this, so the first step fails when activations are scattered",
         shows={"each": PER_RANK},
         at=(a.seq_length, a.tensor_model_parallel_size),
         after=("device-count", "heads-not-divisible"),
@@ -120,8 +120,8 @@ MEGATRON.add(
             "a mixture of experts with a tensor-parallel size of {tensor_model_parallel_size} needs --sequence-parallel"
         ),
         why=(
-            "no validator catches this: the expert layer rejects the combination only in the first training "
-            "step, after the model is built"
+            "no validator catches this, so the expert layer rejects the combination only in the first training step, "
+            "after the model is built"
         ),
         at=(a.tensor_model_parallel_size, a.num_experts),
         after=("megatron/experts-and-tensor-without-sequence-parallel",),

@@ -71,7 +71,7 @@ def split_of_too_many(job: Job) -> Iterator[Finding | Unverified]:
     Counts the numbers of `--split`: the shares of training, validation and test data.
 
     ## Why is this bad?
-    Every rank refuses the dataset configuration after the model is built.
+    Every rank rejects the dataset configuration after the model is built.
 
     ## Example
         --split 90,5,4,1

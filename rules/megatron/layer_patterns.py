@@ -33,7 +33,7 @@ def core_hybrid_pattern(job: Job) -> Iterator[Finding | Unverified]:
     divisible by the number of pipeline stages.
 
     ## Why is this bad?
-    Megatron refuses the pattern at startup or, if only the split is wrong, when it builds the model.
+    Megatron rejects the pattern at startup or, if only the split is wrong, when it builds the model.
 
     ## Example
         --hybrid-layer-pattern "M*MX"

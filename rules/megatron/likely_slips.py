@@ -1,4 +1,4 @@
-"""Values that pass every check, but probably make the run train or save something other than intended."""
+"""Values that pass every check but probably make the run train or save something unintended."""
 
 from preflight.lint.constraint import ConstraintSet, refuse
 from preflight.rules.megatron.option_names import SCHEDULER, TRAINING, a, all_of, any_of
@@ -127,8 +127,8 @@ MEGATRON.add(
             "which is more than half"
         ),
         why=(
-            "published runs warm up for 0.1% to 10% of the schedule. The value may have an extra digit or the "
-            "unit of the other option"
+            "published runs warm up for 0.1% to 10% of the schedule. The value may have an extra digit, or may be in "
+            "the unit of the other option"
         ),
         severity=Severity.WARNING,
         at=(a.lr_warmup_iters, a.lr_warmup_samples, a.lr_warmup_fraction, a.lr_decay_iters, a.lr_decay_samples),
@@ -298,8 +298,10 @@ MEGATRON.add(
     refuse(
         "dropout-of-everything",
         all_of(TRAINS, any_of(a.hidden_dropout == 1, a.attention_dropout == 1)),
-        message="a dropout of 1 drops everything: --hidden-dropout is {hidden_dropout} and --attention-dropout is "
-        "{attention_dropout}",
+        message=(
+            "a dropout of 1 drops every value (--hidden-dropout {hidden_dropout}, --attention-dropout "
+            "{attention_dropout})"
+        ),
         severity=Severity.WARNING,
         at=(a.hidden_dropout, a.attention_dropout),
         upstream="https://pytorch.org/docs/2.9/generated/torch.nn.Dropout.html",
@@ -363,7 +365,10 @@ MEGATRON.add(
             "--moe-aux-loss-coeff {moe_aux_loss_coeff} has no effect with --moe-router-load-balancing-type none, so "
             "nothing balances the experts"
         ),
-        why="tokens concentrate on a few experts, which only shows in the curves of a run that has been going for days",
+        why=(
+            "tokens concentrate on a few experts, which becomes visible only in the curves of a run that has trained "
+            "for days"
+        ),
         severity=Severity.WARNING,
         at=(a.moe_router_load_balancing_type, a.moe_aux_loss_coeff),
         upstream="megatron/core/transformer/moe/router.py",
@@ -401,8 +406,8 @@ MEGATRON.add(
             any_of(a.moe_aux_loss_coeff >= 1, a.moe_z_loss_coeff >= 1),
         ),
         message=(
-            "the router's losses outweigh the loss of the language model: --moe-aux-loss-coeff {moe_aux_loss_coeff}, "
-            "--moe-z-loss-coeff {moe_z_loss_coeff}"
+            "the router losses outweigh the language-model loss (--moe-aux-loss-coeff {moe_aux_loss_coeff}, "
+            "--moe-z-loss-coeff {moe_z_loss_coeff})"
         ),
         why=(
             "published runs use 1e-4 to 0.02 and 1e-3, respectively. With the given values, the run balances the "

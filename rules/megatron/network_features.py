@@ -7,7 +7,7 @@ from preflight.source.finding import Safety
 MEGATRON = ConstraintSet("megatron", why=REFUSED)
 POSITIONS = a.position_embedding_type
 MTP = a.mtp_num_layers
-CONFIGURED = "the model configuration is refused at startup"
+CONFIGURED = "Megatron rejects the model configuration at startup"
 
 MEGATRON.add(
     refuse(

@@ -4,7 +4,7 @@ from preflight.lint.constraint import ConstraintSet, put, refuse
 from preflight.rules.megatron.option_names import a, all_of, any_of
 from preflight.source.finding import Safety, Severity
 
-DROPOUT = "a probability must be between 0 and 1, so the run is refused when the model is built"
+DROPOUT = "a probability must be between 0 and 1, so the run fails when the model is built"
 MEGATRON = ConstraintSet("megatron", why=DROPOUT)
 TRAINS = all_of(~a.skip_train, a.entry_trains)
 HYBRID = any_of(
@@ -59,7 +59,7 @@ MEGATRON.add(
         "workers-negative",
         all_of(TRAINS, a.num_workers < 0, a.dataloader_type != "external"),
         message="--num-workers is {num_workers}; it must be at least 0 (with 0, the rank itself reads the data)",
-        why="torch's data loader refuses a negative number when the datasets are built",
+        why="torch's data loader rejects a negative number when the datasets are built",
         at=(a.num_workers,),
         upstream="https://pytorch.org/docs/2.9/data.html#torch.utils.data.DataLoader",
     ),
@@ -140,7 +140,7 @@ MEGATRON.add(
             "--rotary-percent {rotary_percent} counts as 1, because it is a fraction, not a percentage; each head "
             "is rotated completely"
         ),
-        why="a different model is trained silently",
+        why="the run silently trains a different model",
         severity=Severity.WARNING,
         at=(a.rotary_percent,),
     ),

@@ -59,7 +59,9 @@ def nothing_saved(job: Job) -> Iterator[Finding | Unverified]:
         return
     if a.assumed or any(kind in job.noticed_kinds for kind in LOST):
         return
-    message = Message("{count:,} iterations without --save: no weights are written", count=iterations.raw)
+    message = Message(
+        ("the run trains for {count:,} iterations without --save, so no weights are saved"), count=iterations.raw
+    )
     yield Finding(message, job.place(iterations), key=iterations.key)
 
 
@@ -113,7 +115,7 @@ def cache_on_each_node(job: Job) -> Iterator[Finding | Unverified]:
 
     ## What it does
     Finds `--data-cache-path` below `/tmp`, `/var/tmp` or `/dev/shm` in runs of 1,000 iterations or more on more than
-    one node, if the data is named.
+    one node, if the command names the data.
 
     ## Why is this bad?
     Only rank 0 builds the index and writes it to this folder; after a barrier, all other ranks read it from there. On
@@ -143,8 +145,8 @@ def cache_on_each_node(job: Job) -> Iterator[Finding | Unverified]:
         return
     if devices[0] > (LARGEST if each is None else each[0]):
         message = Message(
-            "--data-cache-path {folder} is on a node-local disk: only the node of rank 0 has the index, and the other "
-            "nodes do not find it",
+            "--data-cache-path {folder} is on a node-local disk, so only the node of rank 0 has the index, and the "
+            "other nodes do not find it",
             folder=folder.raw,
         )
         yield Finding(message, job.place(folder), key=folder.key)

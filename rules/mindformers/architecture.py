@@ -98,7 +98,7 @@ def _other_settings(job: Job, name: str) -> Iterator[Finding]:
     ):
         return
     message = Message(
-        "architectures is {name}, but model_type is {kind}: one network is built with the settings of another",
+        "architectures is {name}, but model_type is {kind}, so one network is built with the settings of another",
         name=name,
         kind=kind.raw,
     )

@@ -300,7 +300,7 @@ def _unknown_finding(
     near = nearest(name, names, _NEAR)
     if near is None and (not refused or not matches(job.target.version, "<=2.0")):
         return
-    fate = "the class refuses it" if refused else "it is ignored"
+    fate = "the class rejects it" if refused else "it is ignored"
     hint = Message("; did you mean {near!r}?", near=near) if near else ""
     if name in ("beta1", "beta2") and "betas" in names:
         near, hint = None, "; it takes both values as betas: [beta1, beta2]"

@@ -25,7 +25,7 @@ MINDFORMERS.add(
         "finetune-without-checkpoint",
         all_of(a["run_mode"] == "finetune", any_of(a["load_checkpoint"].is_none, a["load_checkpoint"] == "")),
         message="run_mode finetune needs load_checkpoint, here or as --load_checkpoint of the launch",
-        why="the entry script of 1.0 refuses to fine-tune without weights to start from",
+        why="the entry script of 1.0 rejects fine-tuning without initial weights",
         severity=Severity.WARNING,
     ),
     refuse(
@@ -135,10 +135,10 @@ MINDFORMERS.add(
         ),
         message=(
             "expert_parallel {parallel_config.expert_parallel} is not a divisor of data_parallel "
-            "{parallel_config.data_parallel} x model_parallel {parallel_config.model_parallel} x context_parallel "
+            "{parallel_config.data_parallel} × model_parallel {parallel_config.model_parallel} × context_parallel "
             "{parallel_config.context_parallel}"
         ),
-        why="expert groups are formed among these ranks",
+        why="expert groups are formed among the data-, tensor- and context-parallel ranks",
         at=(a["parallel_config.expert_parallel"], data, tensor),
         layout=True,
     ),
@@ -175,7 +175,7 @@ MINDFORMERS.add(
             *(a["ckpt_use_legacy_format"].given, ~a["ckpt_use_legacy_format"]),
             ~a["resume_training"].is_in(True, False),
         ),
-        message="resume_training is {resume_training}; with ckpt_use_legacy_format False it must be True or False",
+        message="resume_training is {resume_training}; with ckpt_use_legacy_format False, it must be True or False",
         why="the trainer rejects a name, or null, with the new checkpoint format",
         after=("mindformers/resume-name-without-checkpoint", "wrong-type"),
         at=(a["resume_training"], a["ckpt_use_legacy_format"]),

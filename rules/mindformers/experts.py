@@ -44,7 +44,7 @@ MINDFORMERS.add(
         "aux-loss-without-factors",
         all_of(legacy, types.is_set, factors.is_none),
         message="aux_loss_types is given without aux_loss_factors",
-        why="every type needs its factor, so the MoE config rejects one without the other",
+        why="every loss type needs its own factor, so the MoE config rejects one setting without the other",
         at=(types,),
     ),
     refuse(
@@ -89,7 +89,7 @@ MINDFORMERS.add(
         ),
         message=(
             "expert_parallel {parallel_config.expert_parallel} is not a divisor of data_parallel "
-            "{parallel_config.data_parallel} x model_parallel {parallel_config.model_parallel}"
+            "{parallel_config.data_parallel} × model_parallel {parallel_config.model_parallel}"
         ),
         why="expert groups are formed within the data and tensor ranks of a stage",
         at=(expert, data, tensor),
@@ -102,7 +102,7 @@ MINDFORMERS.add(
         when=all_of(legacy, training, semi, a["moe_config.use_gmm"], experts > 1, expert > 1),
         message=(
             "expert_parallel {parallel_config.expert_parallel} is not a divisor of data_parallel "
-            "{parallel_config.data_parallel} x model_parallel {parallel_config.model_parallel}"
+            "{parallel_config.data_parallel} × model_parallel {parallel_config.model_parallel}"
         ),
         why="expert groups are formed within the data and tensor ranks of a stage",
         at=(expert, data, tensor),

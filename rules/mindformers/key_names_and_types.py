@@ -330,7 +330,9 @@ def nested_too_deep(job: Job) -> Iterator[Finding]:
         if document.tree is not None and not document.source.name.endswith(".json"):
             deepest = _deepest(document.tree)
             if deepest is not None:
-                message = Message("mappings are nested more than {max_nesting} deep here", max_nesting=MAX_NESTING)
+                message = Message(
+                    ("mappings are nested more than {max_nesting} levels deep here"), max_nesting=MAX_NESTING
+                )
                 yield Finding(message, deepest.span, upstream=job.upstream(UPSTREAM))
 
 

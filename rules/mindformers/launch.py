@@ -136,7 +136,7 @@ MINDFORMERS.add(
         "auto-trans-without-checkpoint",
         all_of(a["auto_trans_ckpt"], empty_checkpoint, no_directory),
         message="auto_trans_ckpt is on, but load_checkpoint is empty",
-        why="there is nothing to transform, so the trainer refuses to start",
+        why="there is nothing to transform, so the trainer fails at startup",
         at=(a["auto_trans_ckpt"], a["load_checkpoint"]),
         fixes=(put(a["auto_trans_ckpt"], False, offered=True),),  # or its checkpoint is not named yet
     ),
@@ -208,7 +208,7 @@ MINDFORMERS.add(
         a["run_mode"] == "predict_with_train_model",
         data == 1,
         message="predict_with_train_model needs data_parallel 1, not {parallel_config.data_parallel}",
-        why="in this mode, all ranks must predict the same batch",
+        why="in predict_with_train_model mode, all ranks must predict the same batch",
         at=(data, a["run_mode"]),
         fixes=(put(data, 1),),
     ),
@@ -217,7 +217,7 @@ MINDFORMERS.add(
         all_of(a["run_mode"] == "predict_with_train_model", automatic),
         a["parallel.full_batch"],
         message="predict_with_train_model needs full_batch True",
-        why="in this mode, all ranks must predict the same batch",
+        why="in predict_with_train_model mode, all ranks must predict the same batch",
         at=(a["parallel.full_batch"], a["run_mode"]),
     ),
 )

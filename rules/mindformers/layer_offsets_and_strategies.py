@@ -148,7 +148,7 @@ def dataset_strategy(job: Job) -> Iterator[Finding]:
     accepted.
 
     ## Why is this bad?
-    The trainer refuses to start on every rank.
+    The trainer fails at startup, on every rank.
 
     ## Example
         parallel: {full_batch: False, dataset_strategy: [[4, 1]]}

@@ -98,9 +98,9 @@ def _unmatched(job: Job, targets: Value, arch: str) -> Iterator[Finding]:
         return
     every = len(dead) == len(names)
     template = (
-        "target_modules {value} matches no layer of {arch}: no adapter is created, and nothing is trained"
+        "target_modules {value} matches no layer of {arch}, so no adapter is created, and nothing is trained"
         if every
-        else "in target_modules, {value} matches no layer of {arch}: no adapter is created for it"
+        else "in target_modules, {value} matches no layer of {arch}, so no adapter is created for it"
     )
     message = Message(template, value=targets.raw if every else ", ".join(dead), arch=arch)
     yield Finding(message, job.place(targets), key=targets.key, upstream="mindformers/pet/tuners/lora_adapter.py:63")

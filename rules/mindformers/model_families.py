@@ -59,8 +59,8 @@ MINDFORMERS.add(
         data * context,
         when=generic,
         message=(
-            "data_parallel {parallel_config.data_parallel} x context_parallel {parallel_config.context_parallel} "
-            "is not a multiple of expert_parallel {parallel_config.expert_parallel}"
+            "data_parallel {parallel_config.data_parallel} × context_parallel {parallel_config.context_parallel} is "
+            "not a multiple of expert_parallel {parallel_config.expert_parallel}"
         ),
         at=(expert, data),
         after=("mindformers/generic-experts", "mindformers/generic-experts-devices"),
@@ -166,7 +166,7 @@ MINDFORMERS.add(
             data > 1,
         ),
         message=(
-            "model_config has no batch_size, so it counts as 1, which is not divisible by data_parallel "
+            "batch_size is missing from model_config and counts as 1, which is not divisible by data_parallel "
             "{parallel_config.data_parallel}"
         ),
         why="every data-parallel rank predicts the same number of samples",

@@ -123,11 +123,11 @@ def _layers(entry: Node, name: str, index: int, on: bool) -> Iterator[_Fault]:
         yield Message("entry {index} of {name} has no layers", index=index, name=name), entry, (_FILE, 277), None
         return
     if layers.kind != "sequence" and not isinstance(layers.value, bool):
-        must, place = "they must be a list of layer ids, or true", (_FILE, 277)
+        must, place = "they must be a list of layer IDs, or true", (_FILE, 277)
     elif not _ids(layers):
-        must, place = "each entry must be a layer id", (_FILE, 281)
+        must, place = "each entry must be a layer ID", (_FILE, 281)
     elif on and any(item.kind == "sequence" for item in layers.items):
-        must, place = "with swap on, they must be one flat list of layer ids", (_CHECKS, 292)
+        must, place = "with swap on, they must be one flat list of layer IDs", (_CHECKS, 292)
     else:
         return
     message = Message("the layers of {name} are {layers}; {must}", name=name, layers=layers.shown[:30], must=must)

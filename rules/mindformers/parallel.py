@@ -41,8 +41,8 @@ MINDFORMERS.add(
         "ulysses-heads",
         all_of(semi, context > 1, algorithm == "ulysses_cp", groups.is_set, context * tensor > groups),
         message=(
-            "ulysses_cp spreads {shape.query_groups} key/value heads over context "
-            "{parallel_config.context_parallel} x tensor {parallel_config.model_parallel} = {ranks} ranks"
+            "ulysses_cp cannot distribute {shape.query_groups} key/value heads over {ranks} ranks (context_parallel "
+            "{parallel_config.context_parallel} × model_parallel {parallel_config.model_parallel})"
         ),
         why="a head cannot be split, so the run is rejected before the network is built",
         at=(context, tensor),
@@ -209,9 +209,9 @@ MINDFORMERS.add(
             data * tensor * pipeline != a["world_size"],
         ),
         message=(
-            "data {parallel_config.data_parallel} x tensor {parallel_config.model_parallel} x pipeline "
-            "{parallel_config.pipeline_stage} = {ranks} ranks must equal the {world_size} devices; in this mode "
-            "context_parallel does not count"
+            "data_parallel {parallel_config.data_parallel} × model_parallel {parallel_config.model_parallel} × "
+            "pipeline_stage {parallel_config.pipeline_stage} = {ranks} must equal the number of devices, "
+            "{world_size}; in this mode, context_parallel does not count"
         ),
         why=(
             "the process groups of a served model must cover all devices, so the run is rejected before anything is "

@@ -33,7 +33,7 @@ PYNATIVE.add(
             "pynative mode cannot train {model.architectures}; it supports DeepseekV3ForCausalLM, "
             "DeepseekV4ForCausalLM and Qwen3ForCausalLM"
         ),
-        why="no class is registered under this name, or it has no pynative training network",
+        why="no class is registered under this name, or the class has no pynative network for training",
         after=("pynative-wrong-type", "pynative/model-type"),
     ),
     refuse(
@@ -91,8 +91,8 @@ PYNATIVE.add(
             any_of(all_of(mtp.is_none, ratios.length != layers), all_of(mtp.is_set, ratios.length != layers + mtp)),
         ),
         message=(
-            "csa_compress_ratios has {length} entries for {net.num_layers} layers and {net.mtp_num_layers} "
-            "prediction layers"
+            "csa_compress_ratios has {length} entries, but it needs one for each of the {net.num_layers} layers and "
+            "{net.mtp_num_layers} prediction layers"
         ),
         why="each layer, including the prediction layers, must have its own compression ratio",
         at=(ratios, layers, mtp),
@@ -108,7 +108,7 @@ PYNATIVE.add(
     refuse(
         "hybrid-query",
         all_of(a["net.experimental_attention_variant"] == "dsv4_hybrid", a["net.q_lora_rank"].is_none),
-        message="the attention dsv4_hybrid needs q_lora_rank",
+        message="dsv4_hybrid attention needs q_lora_rank",
         at=(a["net.q_lora_rank"],),
     ),
     refuse(
@@ -121,7 +121,7 @@ PYNATIVE.add(
     refuse(
         "rate-in-optimizer",
         all_of(training, a["optimizer.learning_rate"].given, a["optimizer.type"].is_in("AdamW", "Muon")),
-        message="optimizer.learning_rate is refused in pynative mode; set the rate in lr_scheduler",
+        message="optimizer.learning_rate is not allowed in pynative mode; set the rate in lr_scheduler",
         why="the trainer passes the schedule to the optimizer under the same name",
         at=(a["optimizer.learning_rate"],),
         fixes=(drop(a["optimizer.learning_rate"]),),

@@ -82,7 +82,7 @@ PYNATIVE.add(
         (a["profiler.start_step"] <= 0) | (a["profiler.end_step"] <= 0),
         message=(
             "the profiler starts at step {profiler.start_step} and ends at {profiler.end_step}; both must be "
-            "positive, even when it is off"
+            "positive, even if the profiler is off"
         ),
     ),
     refuse(

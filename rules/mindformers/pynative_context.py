@@ -139,7 +139,7 @@ PYNATIVE.add(
     refuse(
         "first-step-mask",
         (context > 1) & ~a["parallelism.context_parallel_mask_type"].is_in("causal", "Causal", "CAUSAL", ""),
-        message="context parallel supports only the causal mask, not {parallelism.context_parallel_mask_type}",
+        message="context parallelism supports only the causal mask, not {parallelism.context_parallel_mask_type}",
         why="the run starts and crashes in its first step",
         at=(a["parallelism.context_parallel_mask_type"],),
         fixes=(put(a["parallelism.context_parallel_mask_type"], "causal"),),

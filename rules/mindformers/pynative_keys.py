@@ -16,9 +16,9 @@ from preflight.run.arguments import REMOVE
 from preflight.source.source_file import Span
 
 GONE = {
-    "data_parallel": "data parallel is derived: devices / (tensor x pipeline x context)",
-    "micro_batch_num": "micro-batches are global_batch_size / (data parallel x local_batch_size)",
-    "gradient_accumulation_steps": "accumulation is global_batch_size / (data parallel x local_batch_size)",
+    "data_parallel": "the data-parallel size is derived as devices / (tensor × pipeline × context)",
+    "micro_batch_num": "the number of micro-batches is global_batch_size / (data-parallel size × local_batch_size)",
+    "gradient_accumulation_steps": "accumulation is global_batch_size / (data-parallel size × local_batch_size)",
     "batch_size": "it is called local_batch_size",
     "epochs": "the length of a run is steps",
     "model_parallel": "it is called tensor_parallel",
@@ -141,7 +141,7 @@ def pynative_wrong_type(job: Job) -> Iterator[Finding]:
         if fault.kind == "missing":
             section = ".".join(str(part) for part in fault.key[:-1]) or "the file"
             yield Finding(
-                Message("{section} does not give {wanted}", section=section, wanted=fault.wanted),
+                Message("{section} does not set {wanted}", section=section, wanted=fault.wanted),
                 _start(job, fault),
                 key=fault.key,
                 upstream=fault.upstream,

@@ -63,8 +63,8 @@ PYNATIVE.add(
     refuse(
         "hybrid-context-mask",
         all_of(compressed, a["net.use_eod_attn_mask_compression"], ~a["net.use_ring_attention"]),
-        message="context_parallel with the attention dsv4_hybrid does not work with use_eod_attn_mask_compression",
-        why="this attention only supports padded sequences, so the run is rejected in the first step",
+        message="context_parallel with dsv4_hybrid attention does not work with use_eod_attn_mask_compression",
+        why="dsv4_hybrid attention supports only padded sequences, so the run is rejected in the first step",
         at=(context, a["net.use_eod_attn_mask_compression"]),
     ),
     refuse(

@@ -222,7 +222,7 @@ def _defaults(job: Job, setting: str, everything: list[Item], missed: list[Item]
     if hit:
         reached = tuple(item.pattern for item in hit)
         message = Message(
-            "{setting} expands to default patterns, but this model only has operators that match {reached}",
+            "{setting} expands to default patterns, but this model has only operators that match {reached}",
             setting=setting,
             reached=reached,
         )
@@ -265,7 +265,7 @@ def select_recompute_shadowed(job: Job) -> Iterator[Finding]:
         template = "{setting} of '{pattern}' and {more} more" if len(found) > 1 else "{setting} of '{pattern}'"
         what = setting if one.default else Message(template, setting=setting, pattern=one.pattern, more=len(found) - 1)
         message = Message(
-            "{what} has no effect: recompute {full} already recomputes these layers completely",
+            "{what} has no effect, because recompute {full} already recomputes these layers completely",
             what=what,
             full=full.shown,
         )

@@ -54,7 +54,7 @@ MINDSPEED.add(
         a.use_ascend_coc & a.coc_fused_kernel & (a.tensor_model_parallel_size != 8),
         severity=Severity.WARNING,
         at=(a.coc_fused_kernel, a.tensor_model_parallel_size),
-        message="the fused kernel of coc supports only a tensor-parallel size of 8, not {tensor_model_parallel_size}",
+        message="the fused CoC kernel supports only a tensor-parallel size of 8, not {tensor_model_parallel_size}",
         why="the requirement is documented upstream, but no validator checks it",
         fixes=(drop(a.coc_fused_kernel, title="use coc's script mode"),),
     ),
@@ -96,8 +96,8 @@ MINDSPEED.add(
         severity=Severity.WARNING,
         at=(a.coc_parallel_num,),
         fixes=(drop(a.coc_parallel_num, safety=Safety.SAFE),),
-        message="--coc-parallel-num has no effect: --coc-fused-kernel takes precedence",
-        why="the fused kernel chooses the split itself",
+        message="--coc-parallel-num has no effect, because --coc-fused-kernel takes precedence",
+        why="the fused kernel chooses the number of parts itself",
     ),
     refuse(
         "coc-options-without-effect",
@@ -112,7 +112,7 @@ MINDSPEED.add(
             ),
             put(a.use_ascend_coc),
         ),
-        message="options of coc have no effect without --use-ascend-coc",
+        message="the options of CoC have no effect without --use-ascend-coc",
         why="without --use-ascend-coc, communication is not hidden",
     ),
     refuse(
@@ -160,8 +160,8 @@ MINDSPEED.add(
         a.use_ascend_mc2 & a.fp8 & (a.fp8_recipe != "mxfp8"),
         at=(a.fp8_recipe, a.use_ascend_mc2),
         fixes=(put(a.fp8_recipe, "mxfp8"), drop(a.use_ascend_mc2)),
-        message="--use-ascend-mc2 in FP8 works with the mxfp8 recipe only, not {fp8_recipe}",
-        why="the fused kernel can only read the scales of this recipe, so the run fails at launch",
+        message="--use-ascend-mc2 in FP8 works only with the mxfp8 recipe, not {fp8_recipe}",
+        why="the fused kernel can read only the scales of the mxfp8 recipe, so the run fails at launch",
         upstream={"mindspeed": f"{CORE}{BASIC}:91", "mindspeed-llm": f"{LLM}{BASIC}:58"},
     ),
     refuse(
@@ -188,7 +188,7 @@ MINDSPEED_LLM.add(
         a.num_experts.is_set & a.use_ascend_mc2 & a.moe_grouped_gemm,
         at=(a.use_ascend_mc2, a.moe_grouped_gemm),
         fixes=(drop(a.use_ascend_mc2), drop(a.moe_grouped_gemm)),
-        message="--use-ascend-mc2 does not work with --moe-grouped-gemm in a mixture of experts",
+        message="--use-ascend-mc2 does not work with --moe-grouped-gemm in mixture-of-experts models",
         why="there is no fused kernel for grouped matrix products, so the run fails at launch",
     ),
 )

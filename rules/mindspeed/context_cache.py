@@ -73,7 +73,7 @@ MINDSPEED.add(
         message="--use-ulysses-allgather-kv needs ulysses_cp_algo, not {context_parallel_algo}",
         fixes=(drop(GATHER), put(a.context_parallel_algo, "ulysses_cp_algo")),
         why=(
-            "the option replaces the exchange of keys and values in Ulysses and only works with this algorithm, so "
+            "the option replaces the exchange of keys and values in Ulysses and works only with ulysses_cp_algo, so "
             "the run fails at launch"
         ),
     ),

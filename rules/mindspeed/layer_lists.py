@@ -54,8 +54,8 @@ _DISAGGREGATED = (
     "more than the number of pipeline stages"
 )
 _COUNTED = (
-    "--num-layer-list does not work with counting embedding or loss as layers: {pipeline} + {counted} are not divisible "
-    "by {pipeline} stages"
+    "embedding and loss cannot be counted as layers with --num-layer-list, because {pipeline} + {counted} is not "
+    "divisible by {pipeline} stages"
 )
 _SUM = "--num-layer-list adds up to {total}, but the model has {count} layers"
 

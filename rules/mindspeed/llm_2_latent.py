@@ -20,7 +20,7 @@ def _size(number: int, size: Handle) -> Constraint:
         before & size.is_none,
         at=(MLA,),
         message=lacks(MLA, size),
-        why="the sizes of the projections are computed from this option, so the run fails at launch without it",
+        why="the sizes of the projections are computed from the missing option, so the run fails at launch",
         fixes=(drop(MLA),),
     )
 
@@ -32,7 +32,10 @@ MINDSPEED_LLM.add(
         MLA & (a.padded_base_length < 1),
         at=(a.padded_base_length,),
         message="--padded-base-length {padded_base_length} must be at least 1",
-        why="lengths are padded to multiples of this value, so it must be positive; otherwise, the run fails at launch",
+        why=(
+            "lengths are padded to multiples of --padded-base-length, which must be positive; otherwise, the run "
+            "fails at launch"
+        ),
         fixes=(drop(a.padded_base_length),),
     ),
     *(_size(number, size) for number, size in enumerate(SIZES)),
@@ -76,7 +79,7 @@ MINDSPEED_LLM.add(
         MLA & a.mla_swap_core_attn_out & (a.schedules_method.is_none | (a.schedules_method != "dualpipev")),
         at=(a.mla_swap_core_attn_out, a.schedules_method),
         message="--mla-swap-core-attn-out needs --schedules-method dualpipev",
-        why="the outputs can only be swapped back in the order of this schedule, so the run fails at launch",
+        why="the outputs can only be swapped back in the order of the dualpipev schedule, so the run fails at launch",
         fixes=(drop(a.mla_swap_core_attn_out),),
     ),
     refuse(

@@ -16,7 +16,10 @@ MINDSPEED_LLM.add(
         a.neat_pack & ~a.reset_position_ids,
         at=(a.neat_pack,),
         message="--neat-pack needs --reset-position-ids",
-        why="before 2.3, only that option marks the ends of samples, so the run fails at launch without it",
+        why=(
+            "before 2.3, only --reset-position-ids marks the ends of samples, so the run fails at launch without "
+            "that option"
+        ),
         fixes=(put(a.reset_position_ids), drop(a.neat_pack)),
     ),
     refuse(
