@@ -189,7 +189,7 @@ def _words(node: object, spell: Spell) -> str:
 
 
 def _distinct(parts: Sequence[object], spell: Spell) -> list[object]:
-    """The choices of `or` without repetitions and without "is given" beside "is set", with values of one option joined."""
+    """The choices of `or` without repetitions; "is set" includes "is given", and values of one option join."""
     parts = [*{_words(part, spell): part for part in parts}.values()]
     have = {name for part in parts if (name := _set(part))}
     parts = [

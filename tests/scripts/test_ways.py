@@ -80,7 +80,7 @@ SCRIPTS = {
     ),
     "a script that is written for the tasks of another": (
         "cat > rank.sh <<'EOM'\n#!/bin/bash\npython pretrain_gpt.py --a 1\nEOM\nsrun bash rank.sh\n",
-        [("srun", "pretrain_gpt.py", ["--a", "1"], ["srun does not set the number of tasks"])],
+        [("srun", "pretrain_gpt.py", ["--a", "1"], ["srun does not give the number of tasks"])],
     ),
     "a text that is written to a file": ("cat > notes.txt <<EOM\ntorchrun pretrain_gpt.py --a 1\nEOM\n", []),
     "in another kind of container": (f"srun -n2 singularity exec -B /x image {RUN}\n", [EIGHT]),
