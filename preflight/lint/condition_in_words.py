@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from preflight.lint.expressions import Expression, Handle
 from preflight.lint.value_kinds import ValueKind
@@ -37,8 +37,7 @@ _OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _COMPARED = {"<": "is less than", "<=": "is at most", ">": "is greater than", ">=": "is at least"}
 _PLAIN = {"+": "+", "-": "-", "*": "×", "/": "/", "//": "/"}
 _BINDS = {"+": 1, "-": 1, "*": 2, "/": 2, "//": 2}
-_LONGEST = 160
-"""Characters of a condition that is written as one sentence."""
+_LONGEST = 160  # characters of a condition that is written as one sentence
 _EVERY, _SOME = "all of the following are true:", "at least one of the following is true:"
 
 
@@ -84,7 +83,8 @@ def _sentence(clauses: Sequence[Clause], word: str) -> str:
         return clauses[0].text
     ordered = sorted(clauses, key=lambda clause: clause.choice)
     mixed = sum(clause.choice for clause in ordered) > (1 if word == "and" else 0)
-    text = f" {word} ".join(clause.text for clause in ordered)
+    chained = word == "and" and any(not clause.subject and " and " in clause.verb for clause in ordered)
+    text = f"{',' if chained else ''} {word} ".join(clause.text for clause in ordered)
     return "" if mixed or len(ordered) > 2 or len(text) > _LONGEST else text
 
 
@@ -238,41 +238,50 @@ def _one_of(part: object, equal: str, several: str, negated: bool) -> tuple[str,
         return None if isinstance(value, list | tuple) or value == "" else ("in", h, (value,))
     inner = part.parts[0] if negated and part.op == "not" else None if negated else part
     if isinstance(inner, Expression) and inner.op in (several, "has") and isinstance(h := inner.parts[0], Handle):
-        return inner.op, h, inner.parts[1:]
+        found = (inner.op, h, inner.parts[1:])
+        return None if any(isinstance(value, Expression) for value in found[2]) else found
     return None
 
 
 def _needed(parts: Sequence[object], spell: Spell) -> Iterator[object]:
-    """Removes parts that others already imply: "X is set" if X is compared, repeated parts, "X is not p" if X is q, and
-    a choice that another part excludes."""
+    """Removes parts that others already imply: "X is set" if X is compared, repeated parts, "X is not p" if X is q,
+    choices that include another part, and the choices that another part excludes."""
     compared = {
         h.name
         for part in parts
         if isinstance(part, Expression) and part.op not in ("not", "or")
         for h in part.handles()
     }
-    exact = {
-        h.key
-        for part in parts
-        if isinstance(part, Expression) and part.op in ("==", "in") and isinstance(h := part.parts[0], Handle)
-        if not any(isinstance(value, Expression | bool) for value in part.parts[1:])
-    }
+    exact = {kind[1].key: kind[2] for part in parts if (kind := _one_of(part, "==", "in", False)) and kind[0] == "in"}
     said = {_words(part, spell): number for number, part in reversed([*enumerate(parts)])}
     left: list[object] = []
     for number, part in enumerate(parts):
-        if said[_words(part, spell)] != number:
-            continue
         choices = _parts(part, "or")
-        open_ones = [choice for choice in choices if _words(positive(Expression("not", choice)), spell) not in said]
-        if len(choices) > 1 and open_ones and len(open_ones) < len(choices):
-            part = open_ones[0] if len(open_ones) == 1 else Expression("or", *open_ones)
-        excluded = _one_of(part, "!=", "in", True)
-        if excluded is not None and excluded[0] == "in" and excluded[1].key in exact:
+        if said[_words(part, spell)] != number or (
+            len(choices) > 1 and any(_words(one, spell) in said for one in choices)
+        ):
+            continue
+        possible = [
+            choice
+            for choice in choices
+            if _words(positive(Expression("not", choice)), spell) not in said
+            and not any(_excluded(one, exact) for one in _parts(choice, "and"))
+        ]
+        if len(choices) > 1 and possible and len(possible) < len(choices):
+            part = possible[0] if len(possible) == 1 else Expression("or", *possible)
+        unlike = _one_of(part, "!=", "in", True)
+        if unlike is not None and unlike[0] == "in" and unlike[1].key in exact:
             continue
         if (name := _set(part)) is not None and name[0] in compared:
             continue
-        left.append(part)
+        left.extend(_parts(part, "and"))
     yield from _together(left, equal="!=", several="in", negated=True)
+
+
+def _excluded(part: object, exact: Mapping[tuple[str, str], tuple[object, ...]]) -> bool:
+    """Whether the known values of an option exclude a condition on it."""
+    kind = _one_of(part, "==", "in", False)
+    return kind is not None and kind[0] == "in" and not {*kind[2]} & {*exact.get(kind[1].key, kind[2])}
 
 
 def _switch(node: object, spell: Spell) -> str:
@@ -303,8 +312,8 @@ def _clause(node: object, spell: Spell) -> Clause:
 
 def _asked(node: Expression, spell: Spell, holds: bool) -> Clause:
     """The requirement on one value: that it holds, or that it does not."""
-    value = _value(node.parts[0], spell) if node.parts else ""
     first = node.parts[0] if node.parts else None
+    value = _value(first, spell) if node.parts else ""
     if node.op == "is none":
         wide = isinstance(first, Handle) and first.view == "written"
         subject = spell(first).text if isinstance(first, Handle) else value
@@ -320,7 +329,8 @@ def _asked(node: Expression, spell: Spell, holds: bool) -> Clause:
     if node.op == "startswith":
         return Clause(value, f"{'starts' if holds else 'does not start'} with {_constant(node.parts[1])}")
     if node.op == "is a":
-        return Clause(value, f"is {'' if holds else 'not '}{_kind(node.parts[1])}")
+        kind = node.parts[1].words if isinstance(node.parts[1], ValueKind) else node.parts[1]
+        return Clause(value, f"is {'' if holds else 'not '}{kind}")
     return Clause(_value(node, spell), f"is {'not ' if holds else ''}0")
 
 
@@ -331,11 +341,6 @@ def _contains(value: str, items: Sequence[object], holds: bool) -> Clause:
         return Clause(value, f"does not contain {_constant(items[0])}")
     none = f"neither {_listed(items, 'nor')}" if len(items) == 2 else f"none of {_listed(items, 'and')}"
     return Clause(value, f"contains {none}")
-
-
-def _kind(kind: object) -> str:
-    """A description of a kind of value."""
-    return kind.words if isinstance(kind, ValueKind) else str(kind)
 
 
 def _truth(handle: Handle, spell: Spell, holds: bool) -> Clause:
@@ -403,6 +408,8 @@ def _value(node: object, spell: Spell) -> str:
     if not isinstance(node, Expression):
         return _constant(node)
     parts = [_value(part, spell) for part in node.parts]
+    if node.op in ("/", "//") and isinstance(node.parts[1], int) and node.parts[1] == 1:
+        return parts[0]
     if node.op in _PLAIN:
         return f" {_PLAIN[node.op]} ".join(
             f"({text})" if _bracketed(part, node.op, number) else text

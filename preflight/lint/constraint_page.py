@@ -119,10 +119,14 @@ def _block(text: str) -> Iterator[str]:
 
 def _releases(constraint: Declared) -> str:
     """The releases in which it applies, in words."""
-    found = []
+    bounds = {}
     for bound in filter(None, constraint.versions.split(",")):
         operator, release = re.fullmatch(r"\s*(?:(>=|<=|==|>|<)\s*)?(\S+)\s*", bound).groups()  # type: ignore[union-attr]
-        found.append(_BOUNDS[operator or "=="].format(release))
+        bounds[operator or "=="] = release
+    if bounds.keys() == {">=", "<"}:
+        found = [f"from {bounds['>=']} up to, but not including, {bounds['<']}"]
+    else:
+        found = [_BOUNDS[operator].format(release) for operator, release in bounds.items()]
     return f"{_named(constraint.framework)} {', '.join(found)}." if found else ""
 
 

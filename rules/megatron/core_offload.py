@@ -115,7 +115,7 @@ MEGATRON.add(
         all_of(FINE, MODULES.has("fused_group_mlp")),
         a.use_transformer_engine_op_fuser,
         message="fused_group_mlp can only be offloaded with --use-transformer-engine-op-fuser",
-        why="without the op fuser there is no fused expert MLP, so Megatron rejects the model configuration",
+        why="without the op fuser, there is no fused expert MLP, so Megatron rejects the model configuration",
         at=(MODULES,),
     ),
     refuse(

@@ -378,7 +378,7 @@ MEGATRON.add(
         all_of(TRAINS, a.finetune, a.load.given, a.load == a.save, a.train_iters >= TRIAL),
         message="--load and --save are both {load} with --finetune, so every restart begins at iteration 0 with the "
         "weights that were saved last",
-        why="with --finetune the iteration and the optimizer of the checkpoint are not read",
+        why="with --finetune, the iteration and the optimizer state of the checkpoint are not read",
         severity=Severity.WARNING,
         at=(a.save, a.load),
         upstream="megatron/training/checkpointing.py",

@@ -130,7 +130,7 @@ MEGATRON.add(
         "recompute-modules-without-granularity",
         all_of(TRAINS, a.recompute_modules.given, a.recompute_modules.length > 0, a.recompute_granularity.is_none),
         message="--recompute-modules has no effect without --recompute-granularity selective, so nothing is recomputed",
-        why="the modules are only read with the selective granularity, so the run needs more memory than planned",
+        why="the modules are read only with the selective granularity, so the run needs more memory than planned",
         severity=Severity.WARNING,
         at=(a.recompute_modules,),
         fixes=(put(a.recompute_granularity, "selective"),),

@@ -67,7 +67,10 @@ MINDFORMERS.add(
         "resume-name-new-format",
         all_of(resume.is_set, ~resume.is_in(True, False), any_of(a["checkpoint"], ~a["use_legacy_format"])),
         message=("resume_training is {resume_training}; with the new checkpoint format, it must be True or False"),
-        why="a checkpoint section, or use_legacy_format False, switches to the new format, with which the trainer rejects a name",
+        why=(
+            "a checkpoint section, or use_legacy_format False, switches to the new format, in which the trainer "
+            "rejects a name"
+        ),
         after=("mindformers/resume-name-without-checkpoint", "wrong-type"),
         fixes=(put(resume, True),),
     ),

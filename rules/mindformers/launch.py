@@ -181,7 +181,10 @@ MINDFORMERS.add(
         "only-save-strategy-with-checkpoint",
         all_of(any_of(a["checkpoint"], ~a["use_legacy_format"]), a["only_save_strategy"]),
         message="only_save_strategy does not work with a checkpoint section, or with use_legacy_format False",
-        why="the section switches off the legacy format, which only_save_strategy needs",
+        why=(
+            "a checkpoint section or use_legacy_format False turns off the legacy format, which only_save_strategy "
+            "needs"
+        ),
         at=(a["only_save_strategy"], a["checkpoint"]),
         fixes=(put(a["only_save_strategy"], False),),
     ),

@@ -36,7 +36,7 @@ MINDFORMERS.add(
         "sequence-parallel-without-tensor",
         all_of(mcore, training, sequence_parallel, tensor <= 1),
         message="use_seq_parallel needs model_parallel above 1",
-        why="mcore rejects what legacy models ignored",
+        why="mcore models reject the setting, which legacy models ignored",
         at=(sequence_parallel, tensor),
         fixes=(put(sequence_parallel, False),),
     ),

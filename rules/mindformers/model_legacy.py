@@ -196,7 +196,7 @@ MINDFORMERS.add(
             "tp_x {model.model_config.tp_x} × tp_y {model.model_config.tp_y} × tp_z {model.model_config.tp_z} must "
             "equal model_parallel {parallel_config.model_parallel}"
         ),
-        why="the tensor ranks form a grid of these sizes",
+        why="the tensor-parallel ranks form a grid of tp_x × tp_y × tp_z ranks",
         at=(a[f"{model}.tp_x"], a[f"{model}.use_3d_tensor_parallel"], tensor),
         layout=True,
     ),

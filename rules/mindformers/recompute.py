@@ -213,7 +213,7 @@ def recompute_beyond_stage(job: Job) -> Iterator[Finding]:
     Compares the counts of a per-stage list with the number of layers in each stage.
 
     ## Why is this bad?
-    This is not an error: the framework recomputes all layers of the stage. However, the list was written for a
+    This is not an error, because the framework recomputes all layers of the stage. However, the list was written for a
     different pipeline layout, so check the list if memory use or speed is unexpected.
 
     ## Example

@@ -133,7 +133,7 @@ a = Handles()
         (a.x.has("p") & Expression("==", a.b, False), "`--x` contains `p` and `--b` is off."),
         (
             all_of(~a.a, ~a.b, ~a.c, a.x == 1),
-            "`--a`, `--b` and `--c` are off and `--x` is 1.",
+            "`--a`, `--b` and `--c` are off, and `--x` is 1.",
         ),
     ],
 )  # fmt: skip
