@@ -18,9 +18,9 @@ def batch_ramp(job: Job) -> Iterator[Finding | Unverified]:
     """The batch-size ramp-up is invalid.
 
     ## What it does
-    For Megatron up to 0.17, checks `--rampup-batch-size START INCREMENT SAMPLES`: three numbers, with START and
-    INCREMENT at least 1, SAMPLES not negative, START at most the global batch size, and the difference between the two
-    a multiple of INCREMENT.
+    For Megatron up to 0.17, checks that `--rampup-batch-size START INCREMENT SAMPLES` has three numbers, that START and
+    INCREMENT are at least 1 and SAMPLES is not negative, and that START is at most the global batch size and differs
+    from it by a multiple of INCREMENT.
 
     ## Why is this bad?
     Megatron reads the ramp-up when it creates the micro-batch calculator. An invalid ramp-up stops the run at startup.

@@ -57,7 +57,9 @@ def loaded_checkpoint_missing(job: Job) -> Iterator[Finding | Unverified]:
 
 
 BROKEN = {
-    "tracker": "{path}/latest_checkpointed_iteration.txt contains {because!r}, not an iteration, so the run ends there",
+    "tracker": (
+        "{path}/latest_checkpointed_iteration.txt contains {because!r}, not an iteration, so the run ends at that point"
+    ),
     "no-step": "{step}, which the run loads, does not exist",
     "kind": "{step} contains no checkpoint in a format that Megatron loads",
     "cut-off": "the checkpoint is incomplete: {because}",
@@ -68,7 +70,7 @@ ARRAYS = (
     "{step} holds a zarr checkpoint, which Megatron core 0.16 and later do not load; convert it to torch_dist with "
     "core 0.15 or earlier"
 )
-NEITHER = "neither --load nor {path} of --pretrained-checkpoint has a checkpoint, so the run ends there"
+NEITHER = "neither --load nor {path} of --pretrained-checkpoint has a checkpoint, so the run ends at that point"
 
 
 @rule(id="loaded-checkpoint-broken", severity=Severity.ERROR, frameworks=("megatron",), reads=("(site)",))

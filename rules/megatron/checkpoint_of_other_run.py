@@ -190,7 +190,10 @@ BY_SIZE = ("NullTokenizer", "NullMultimodalTokenizer", "TikTokenizer")
 """Tokenizers whose size is set by `--vocab-size`; the size of all others comes from their files."""
 RETURNED = ("return_unexpected", "return_all")
 """Values of `--dist-ckpt-strictness` that make the loader return the mismatched tensors together with the state."""
-TUPLE = "with {name} {now} the loader returns a tuple, which load_checkpoint uses as the state, so the run fails when it loads the checkpoint"
+TUPLE = (
+    "with {name} {now}, the loader returns a tuple, which load_checkpoint uses as the state, so the run fails when "
+    "it loads the checkpoint"
+)
 DIFFERS = "the checkpoint was saved with {name} {before}, but the run has {now}, so the run fails when it loads the checkpoint"
 
 

@@ -18,7 +18,7 @@ MEGATRON.add(
         when=all_of(a.group_query_attention, a.num_query_groups.is_set, ~a.multi_latent_attention),
         message="{num_attention_heads} attention heads are not divisible by {num_query_groups} query groups",
         why=(
-            "no earlier check catches this: Transformer Engine rejects the head counts when the first layer is "
+            "no earlier check catches this, so Transformer Engine rejects the head counts when the first layer is "
             "built, and local attention fails in the first step"
         ),
         upstream={
@@ -53,12 +53,12 @@ MEGATRON.add(
             ),
         ),
         message=(
-            "--apply-query-key-layer-scaling and NVTE_APPLY_QK_LAYER_SCALING must agree, "
-            "here {apply_query_key_layer_scaling} and {variable}"
+            "--apply-query-key-layer-scaling and NVTE_APPLY_QK_LAYER_SCALING must agree, but they are "
+            "{apply_query_key_layer_scaling} and {variable}"
         ),
         why=(
-            "Transformer Engine reads only the variable, so the first attention layer rejects the difference when "
-            "the model is built"
+            "Transformer Engine reads only the variable, so the first attention layer rejects a mismatch when the "
+            "model is built"
         ),
         shows={"variable": SCALED},
         always=True,

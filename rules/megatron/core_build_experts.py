@@ -157,7 +157,9 @@ MEGATRON.add(
     refuse(
         "inference-router-scores",
         all_of(moe, inference_optimized, ~a.moe_router_score_function.is_in("sigmoid", "softmax")),
-        message="the inference-optimized router scores by sigmoid or softmax, not by {moe_router_score_function}",
+        message=(
+            "the inference-optimized router supports only sigmoid and softmax scores, not {moe_router_score_function}"
+        ),
         at=(a.moe_router_score_function, a.transformer_impl),
     ),
     refuse(

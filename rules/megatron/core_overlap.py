@@ -47,7 +47,7 @@ MEGATRON.add(
         all_of(a.recompute_granularity == "full", ~a.moe_layer_recompute),
         message="overlapping expert communication cannot be combined with full recomputation",
         why=(
-            "the layer runs in pieces, which a full checkpoint would merge again, so Megatron rejects the model "
+            "the layer runs in pieces, which full recomputation would merge again, so Megatron rejects the model "
             "configuration"
         ),
         at=(a.recompute_granularity, OVERLAP),

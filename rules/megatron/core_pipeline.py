@@ -150,7 +150,7 @@ MEGATRON.add(
         message=(
             "--num-virtual-stages-per-pipeline-rank is {num_virtual_stages_per_pipeline_rank}; it must be at least 1"
         ),
-        why="the number of layers is divided by this number when the model is built",
+        why="the number of layers is divided by the number of virtual stages when the model is built",
         fixes=(drop(a.num_virtual_stages_per_pipeline_rank),),
         layout=True,
     ),

@@ -31,7 +31,7 @@ MEGATRON.add(
         "recompute-selective-with-layers",
         all_of(selective, a.recompute_num_layers.is_set),
         message=(
-            "selective recomputation picks modules, not layers, but --recompute-num-layers is {recompute_num_layers}"
+            "selective recomputation selects modules, not layers, but --recompute-num-layers is {recompute_num_layers}"
         ),
         at=(a.recompute_num_layers, a.recompute_granularity),
         fixes=(drop(a.recompute_num_layers, safety=Safety.SAFE),),

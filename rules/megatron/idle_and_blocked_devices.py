@@ -14,9 +14,9 @@ def idle_stages(job: Job) -> Iterator[Finding | Unverified]:
     """A pre-training step has only one micro-batch for all pipeline stages.
 
     ## What it does
-    Computes the number of micro-batches per step, which is the global batch size divided by micro-batch size and
-    data-parallel size, if `--pipeline-model-parallel-size` is greater than 1 and the command starts an entry script for
-    pre-training.
+    Computes the number of micro-batches per step, which is the global batch size divided by the micro-batch size and
+    the data-parallel size, if `--pipeline-model-parallel-size` is greater than 1 and the command starts an entry script
+    for pre-training.
 
     ## Why is this bad?
     A micro-batch passes through the stages one after another. With four stages, three of them are idle at any time, and

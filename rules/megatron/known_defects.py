@@ -78,7 +78,7 @@ MEGATRON.add(
             "norms of the gated delta net drift apart between ranks"
         ),
         why=(
-            "a reported defect of this release: the gradient is not summed over tensor parallel ranks "
+            "a reported defect in this release: the gradient is not summed over tensor-parallel ranks "
             f"({ISSUES}/issues/7452)"
         ),
         severity=Severity.WARNING,
@@ -94,7 +94,7 @@ MEGATRON.add(
             "fsdp_dtensor checkpoints name layers by pipeline stage, so load the checkpoints of this run only with a "
             "pipeline-parallel size of {pipeline_model_parallel_size}"
         ),
-        why=f"loading with another pipeline size succeeds but puts layers in the wrong place ({ISSUES}/issues/7452)",
+        why=f"loading with a different pipeline-parallel size succeeds but puts layers in the wrong place ({ISSUES}/issues/7452)",
         severity=Severity.NOTE,
         upstream=f"{ISSUES}/issues/7452#mfsdp-ckpt",
         versions=">=0.13",

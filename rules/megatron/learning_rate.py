@@ -57,7 +57,7 @@ MEGATRON.add(
     refuse(
         "weight-decay-start-negative",
         all_of(TRAINS, a.start_weight_decay < 0),
-        message="weight decay starts at {start_weight_decay}; it cannot be negative",
+        message="weight decay starts at {start_weight_decay}; it must not be negative",
         at=(a.start_weight_decay, a.weight_decay),
     ),
     refuse(

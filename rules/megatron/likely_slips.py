@@ -97,8 +97,8 @@ MEGATRON.add(
         message="--lr {lr} is ten times the rate of published runs with Adam and a hidden size of {hidden_size}; a "
         "digit of the exponent may be missing",
         why=(
-            "wide networks are published with 1e-4 to 6e-4. With ten times as much, the loss diverges after the "
-            "warm-up or earlier"
+            "published wide networks use learning rates of 1e-4 to 6e-4. With ten times as much, the loss diverges "
+            "after the warm-up or earlier"
         ),
         severity=Severity.WARNING,
         at=(a.lr,),
@@ -290,7 +290,7 @@ MEGATRON.add(
             "--distributed-timeout-minutes {distributed_timeout_minutes} is in minutes, so a hanging rank blocks "
             "the job for most of a day or longer"
         ),
-        why="a hanging collective is only noticed after the timeout, and until then all devices wait",
+        why="a hanging collective is noticed only after the timeout, and until then all devices wait",
         severity=Severity.WARNING,
         at=(a.distributed_timeout_minutes,),
         upstream="megatron/training/initialize.py",
@@ -433,7 +433,7 @@ MEGATRON.add(
         "clip-grad-negative",
         all_of(TRAINS, a.clip_grad < 0),
         message="--clip-grad {clip_grad} is negative, so gradients are not clipped",
-        why="gradients are only clipped if the limit is greater than 0. The sign may be a typo; 0 turns clipping off",
+        why="gradients are clipped only if the limit is greater than 0. The sign may be a typo; 0 turns clipping off",
         severity=Severity.WARNING,
         at=(a.clip_grad,),
         upstream="megatron/core/optimizer/optimizer.py",

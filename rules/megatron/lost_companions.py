@@ -139,7 +139,7 @@ MEGATRON.add(
         "rope-factor-without-scaling",
         all_of(TRAINS, a.rope_scaling_factor.given, a.rope_scaling_factor > 1, ~a.use_rope_scaling),
         message="--rope-scaling-factor {rope_scaling_factor} has no effect without --use-rope-scaling",
-        why="the rotary frequencies are not scaled, so that weights trained with scaling see other positions",
+        why="the rotary frequencies are not scaled, so weights that were trained with scaling see different positions",
         severity=Severity.WARNING,
         at=(a.rope_scaling_factor,),
         fixes=(put(a.use_rope_scaling),),
@@ -154,7 +154,7 @@ MEGATRON.add(
         ),
         why=(
             "ranks that pause for garbage collection at different steps make all other ranks wait. The interval is "
-            "only read with --manual-gc"
+            "read only with --manual-gc"
         ),
         severity=Severity.WARNING,
         at=(a.manual_gc_interval,),

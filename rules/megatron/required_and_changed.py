@@ -150,7 +150,7 @@ def changed_silently(job: Job) -> Iterator[Finding]:
 
     ## Why is this bad?
     The run differs from the one that the configuration describes. If the change costs memory or speed or affects the
-    model, the finding is a warning, otherwise a note.
+    model, the finding is a warning. Otherwise, it is a note.
 
     ## Example
         pretrain_gpt.py --recompute-granularity full --recompute-activations

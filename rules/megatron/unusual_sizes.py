@@ -23,8 +23,8 @@ MEGATRON.add(
         ),
         message="--ffn-hidden-size {ffn_hidden_size} is less than --hidden-size {hidden_size}; a digit may be missing",
         why=(
-            "dense networks are published with 2.5 to 8 times the hidden size, so a narrower MLP loses most of the "
-            "network"
+            "published dense networks have MLPs of 2.5 to 8 times the hidden size, so a narrower MLP removes most of "
+            "the network"
         ),
         severity=Severity.WARNING,
         at=(a.ffn_hidden_size, a.hidden_size),

@@ -226,7 +226,7 @@ def parsing_unknown_flag(job: Job) -> Iterator[Finding]:
     """This version of the framework does not have an option with this name.
 
     ## What it does
-    Compares every option with the options of the framework's parser. As upstream, names must not be abbreviated, and
+    Compares every option with the options of the framework's parser. As in upstream, names must not be abbreviated, and
     underscores are not accepted for hyphens. The message names the other framework or version that has the option, or
     an option with a similar name. The finding is a warning or a note if the entry script may define additional options.
     The same applies if the target is not given or not known, and either no similar option exists or earlier releases

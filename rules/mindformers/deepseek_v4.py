@@ -108,7 +108,7 @@ MINDFORMERS.add(
             "dynamic_batch does not work with seq_split_num {parallel_config.seq_split_num}, because sequences of "
             "varying length cannot be split"
         ),
-        why="the run is rejected before the first step",
+        why="the run fails before the first step",
         at=(a["train_dataset.dynamic_batch"], a["parallel_config.seq_split_num"]),
     ),
     refuse(

@@ -24,7 +24,9 @@ MINDFORMERS.add(
     refuse(
         "finetune-without-checkpoint",
         all_of(a["run_mode"] == "finetune", any_of(a["load_checkpoint"].is_none, a["load_checkpoint"] == "")),
-        message="run_mode finetune needs load_checkpoint, here or as --load_checkpoint of the launch",
+        message=(
+            "run_mode finetune needs load_checkpoint, either in the config or as --load_checkpoint on the command line"
+        ),
         why="the entry script of 1.0 rejects fine-tuning without initial weights",
         severity=Severity.WARNING,
     ),
@@ -151,7 +153,7 @@ MINDFORMERS.add(
             "ulysses_degree_in_cp {parallel_config.ulysses_degree_in_cp} is not a divisor of context_parallel "
             "{parallel_config.context_parallel}"
         ),
-        why="the parallel config rejects the combination. 1.3 spells the algorithm hybird_cp",
+        why="the parallel config rejects the combination. Release 1.3 spells the algorithm hybird_cp",
         at=(a["parallel_config.ulysses_degree_in_cp"], context),
         layout=True,
     ),

@@ -68,7 +68,7 @@ MINDFORMERS.add(
         "experts-tensor-without-sequence",
         all_of(legacy, semi, tensor > 1, ~sequence_parallel, experts > 1),
         message="a mixture of experts with model_parallel {parallel_config.model_parallel} needs use_seq_parallel",
-        why="since 1.7, the run is rejected before the network is built",
+        why="since 1.7, the run fails before the network is built",
         at=(sequence_parallel, tensor),
         fixes=(put(sequence_parallel, True),),
     ),
@@ -91,7 +91,7 @@ MINDFORMERS.add(
             "expert_parallel {parallel_config.expert_parallel} is not a divisor of data_parallel "
             "{parallel_config.data_parallel} × model_parallel {parallel_config.model_parallel}"
         ),
-        why="expert groups are formed within the data and tensor ranks of a stage",
+        why="expert groups are formed within the data- and tensor-parallel ranks of a stage",
         at=(expert, data, tensor),
         layout=True,
     ),
@@ -104,7 +104,7 @@ MINDFORMERS.add(
             "expert_parallel {parallel_config.expert_parallel} is not a divisor of data_parallel "
             "{parallel_config.data_parallel} × model_parallel {parallel_config.model_parallel}"
         ),
-        why="expert groups are formed within the data and tensor ranks of a stage",
+        why="expert groups are formed within the data- and tensor-parallel ranks of a stage",
         at=(expert, data, tensor),
         after=("experts-not-divisible",),
         layout=True,

@@ -42,7 +42,7 @@ MINDFORMERS.add(
             any_of(a["use_parallel"].given, a["load_checkpoint"].given, a["train_dataset.data_loader.type"].is_set),
             ~a["infer"].given,  # a file for mindformers/tools/export.py, which needs no mode
         ),
-        message="run_mode is given neither here nor as --run_mode; it must be train, finetune, eval or predict",
+        message="run_mode is set neither in the config nor by --run_mode; it must be train, finetune, eval or predict",
         why="the launcher rejects a run without a mode before it reads anything",
         upstream=_ENTRY,
         at=(a["run_mode"],),
@@ -54,7 +54,7 @@ MINDFORMERS.add(
         "run-mode-export",
         a["run_mode"] == "export",
         message="run_mode export was removed; it must be train, finetune, eval or predict",
-        why="the mode only existed in 1.0",
+        why="the mode existed only in 1.0",
     ),
     refuse(
         "run-mode-new",

@@ -234,7 +234,7 @@ _OTHER_RANK = (
     "dataset_strategy has a {numbers}-dimensional split for the column {column}, but the column has 2 dimensions: "
     "samples and tokens"
 )
-_EMPTY = "dataset_strategy is an empty list; it must give the split of the first input"
+_EMPTY = "dataset_strategy is an empty list; it must define the split of the first input"
 _OTHER_SIZE = "dataset_strategy splits the batch {ways} ways, but data_parallel is {data}"
 
 

@@ -93,7 +93,7 @@ MINDFORMERS.add(
             "{model.model_config.type} has no num_layers, so it cannot run with pipeline_stage "
             "{parallel_config.pipeline_stage}"
         ),
-        why="the number of stages cannot be checked against the number of layers, so the run is rejected",
+        why="the number of stages cannot be checked against the number of layers, so the run fails",
         at=(pipeline,),
         fixes=(put(pipeline, 1),),
         layout=True,
@@ -152,7 +152,7 @@ MINDFORMERS.add(
             a["load_ckpt_format"] == "ckpt",
         ),
         message="load_ckpt_format is ckpt, but an mcore network can load only safetensors for prediction",
-        why="the run is rejected when the weights are loaded, after the network is built",
+        why="the run fails when the weights are loaded, after the network is built",
         at=(a["load_ckpt_format"], a["load_checkpoint"]),
         fixes=(put(a["load_ckpt_format"], "safetensors"),),
     ),

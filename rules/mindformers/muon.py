@@ -28,7 +28,7 @@ MINDFORMERS.add(
         "muon-latent",
         all_of(muon, mcore, ~a["mcore.multi_latent_attention"]),
         message="Muon needs a network with multi_latent_attention",
-        why="the optimizer does not support other attention",
+        why="the optimizer does not support other kinds of attention",
         at=(a["optimizer.type"], a["mcore.multi_latent_attention"]),
     ),
     refuse(

@@ -80,7 +80,10 @@ PYNATIVE.add(
         "no-heads",
         all_of(a["net.multi_latent_attention"] == False, heads == 0),
         message="the network has 0 attention heads",
-        why="the number of heads is divided by the number of key/value heads, and the width by the number of heads",
+        why=(
+            "the number of heads is divided by the number of key/value heads, and the hidden size by the number of "
+            "heads"
+        ),
         at=(heads,),
     ),
     refuse(
@@ -130,7 +133,7 @@ PYNATIVE.add(
         "warmup-missing",
         all_of(training, schedule.is_in(*WARMING), ratio.is_none, steps.is_none),
         message="{lr_scheduler.type} needs warmup_ratio or warmup_steps",
-        why="the run is rejected when the schedule is built",
+        why="the run fails when the schedule is built",
         at=(ratio, schedule),
         always=True,
     ),
@@ -138,14 +141,14 @@ PYNATIVE.add(
         "warmup-ratio",
         all_of(training, ratio.given, any_of(ratio < 0, ratio > 1)),
         message="warmup_ratio is {lr_scheduler.warmup_ratio}; it must be from 0 to 1",
-        why="the run is rejected when the schedule is built",
+        why="the run fails when the schedule is built",
         at=(ratio,),
     ),
     refuse(
         "warmup-steps",
         all_of(training, ratio.is_none, steps < 0),
         message="warmup_steps is {lr_scheduler.warmup_steps}; it must not be negative",
-        why="the run is rejected when the schedule is built",
+        why="the run fails when the schedule is built",
         at=(steps,),
     ),
 )

@@ -41,8 +41,8 @@ PYNATIVE.add(
         a["training.max_consecutive_skipped_steps"],
         low=0,
         message=(
-            "max_consecutive_skipped_steps is {training.max_consecutive_skipped_steps}; it must be at least 0, "
-            "which turns the guard off"
+            "max_consecutive_skipped_steps is {training.max_consecutive_skipped_steps}; it must be at least 0 (0 "
+            "turns the guard off)"
         ),
         fixes=(put(a["training.max_consecutive_skipped_steps"], 0),),
     ),

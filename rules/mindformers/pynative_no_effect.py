@@ -82,7 +82,7 @@ PYNATIVE.add(
         "split-without-overlap",
         (pipeline > 1) & (split == YES) & (overlap == False),
         message="pipeline_parallel_enable_dxdw_split is turned off, because it needs pipeline_parallel_overlap_b_f",
-        why="the split gradients are only used to fill the overlap",
+        why="the split gradients are used only to fill the overlap",
         at=(split, overlap),
         fixes=(put(overlap),),
         severity=Severity.WARNING,
@@ -92,7 +92,7 @@ PYNATIVE.add(
             f"{name.replace('_', '-')}-without-tensor",
             (tensor == 1) & (a[f"parallelism.{name}"] == YES),
             message=Message("{name} has no effect with tensor_parallel 1", name=name),
-            why="the setting only changes how tensor-parallel ranks communicate",
+            why="the setting changes only how tensor-parallel ranks communicate",
             at=(a[f"parallelism.{name}"],),
             severity=Severity.WARNING,
         )

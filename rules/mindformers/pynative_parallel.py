@@ -115,7 +115,7 @@ PYNATIVE.add(
             "alltoall_deredundancy"
         ),
         why=(
-            "the run is rejected when the experts are sharded. Note that graph mode spells the second name "
+            "the run fails when the experts are sharded. Note that graph mode spells the second name "
             "alltoall_deredundency"
         ),
         at=(a["parallelism.moe_token_dispatcher_type"],),
@@ -151,7 +151,7 @@ PYNATIVE.add(
             "the query projection ({net.num_attention_heads} heads × {net.v_head_dim}) is not divisible by "
             "{parallelism.tensor_parallel} ranks"
         ),
-        why="hybrid attention splits the projection, not its heads, so the run is rejected when the layers are sharded",
+        why="hybrid attention splits the projection, not its heads, so the run fails when the layers are sharded",
         at=(tensor, a["net.num_attention_heads"]),
         layout=True,
     ),
@@ -177,14 +177,14 @@ PYNATIVE.add(
             "reshard_after_forward_policy is {parallelism.reshard_after_forward_policy}; it must be always, never "
             "or default"
         ),
-        why="the run is rejected when FSDP is applied",
+        why="the run fails when FSDP is applied",
         at=(a["parallelism.reshard_after_forward_policy"],),
     ),
     refuse(
         "swap-with-pipeline",
         many & (a["swap.enable"] == True) & (pipeline > 1),
         message="swap does not work with pipeline_parallel {parallelism.pipeline_parallel}",
-        why="the run is rejected when recomputation is set up",
+        why="the run fails when recomputation is set up",
         fixes=(put(a["swap.enable"], False),),
     ),
 )

@@ -244,7 +244,7 @@ def recompute_beyond_stage(job: Job) -> Iterator[Finding]:
                 seen.append(counts)
                 message = Message(
                     (
-                        "recompute has {count} layers for stage {over}, which only has {held}, so all of them are "
+                        "recompute has {count} layers for stage {over}, which has only {held}, so all of them are "
                         "recomputed"
                     ),
                     over=over,

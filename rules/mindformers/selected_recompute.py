@@ -117,8 +117,8 @@ def select_recompute_no_match(job: Job) -> Iterator[Finding]:
 
     ## What it does
     Applies every pattern of `select_recompute`, `select_comm_recompute` and their exclude settings to the operators of
-    the model's decoder layers, as the framework does: split on the two characters `\\.`, each part a regular expression
-    that must match a whole name. Models with unknown operators are not checked.
+    the model's decoder layers, as the framework does: it splits each pattern on the two characters `\\.`, and each part
+    is a regular expression that must match a whole name. Models with unknown operators are not checked.
 
     ## Why is this bad?
     There is no message: the run starts, needs the memory that the pattern was meant to save, and later runs out of
@@ -172,7 +172,7 @@ def _typed(job: Job, item: Item, found: Layers, taken: frozenset[str]) -> Findin
     if cell:
         return Finding(
             Message(
-                "'{pattern}' names the cell {cell}; {setting} only affects operators, so nothing changes",
+                "'{pattern}' names the cell {cell}; {setting} affects only operators, so nothing changes",
                 pattern=item.pattern,
                 cell=cell,
                 setting=item.setting,

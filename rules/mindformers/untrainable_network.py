@@ -17,14 +17,14 @@ MINDFORMERS.add(
     refuse(
         "network-only-for-inference",
         all_of(mcore, training, any_of(*(network.has(name) for name in SERVED))),
-        message="architectures is {model.model_config.architectures}, a network that is only built for inference",
+        message="architectures is {model.model_config.architectures}, a network that is built only for inference",
         why="the architecture has no network for training, so the trainer crashes when it builds the model",
         at=(network,),
     ),
     refuse(
         "network-only-for-inference-first",
         all_of(mcore, training, any_of(*(network.has(name) for name in FIRST))),
-        message="architectures is {model.model_config.architectures}, a network that is only built for inference",
+        message="architectures is {model.model_config.architectures}, a network that is built only for inference",
         why=(
             "release 1.6, the first with mcore networks, cannot train this network, so the trainer crashes when it "
             "builds the model"

@@ -65,7 +65,7 @@ MINDSPEED.add(
         when=a.use_ascend_coc & ~a.coc_fused_kernel,
         at=(a.coc_parallel_num,),
         message="--coc-parallel-num must be 1, 2, 4 or 8, not {coc_parallel_num}",
-        why="the split count is only checked at the first matrix product, so the run crashes after loading",
+        why="the split count is checked only at the first matrix product, so the run crashes after loading",
         fixes=(put(a.coc_parallel_num, 2), put(a.coc_parallel_num, 4)),
     ),
     one_of(
@@ -75,7 +75,7 @@ MINDSPEED.add(
         when=a.use_ascend_coc,
         at=(a.coc_mode,),
         message="--coc-mode must be 0, 1 or 2, not {coc_mode}",
-        why="the mode is only checked when the linear layers are set up, so the run crashes after loading",
+        why="the mode is checked only when the linear layers are set up, so the run crashes after loading",
         fixes=(drop(a.coc_mode),),
     ),
     refuse(
@@ -88,7 +88,7 @@ MINDSPEED.add(
         at=(a.coc_parallel_num, a.seq_length, a.micro_batch_size),
         shows={"rows": a.seq_length * a.micro_batch_size // a.context_parallel_size},
         message="{rows} rows cannot be split into {coc_parallel_num} parts (--coc-parallel-num)",
-        why="in script mode the rows of the left matrix must be a multiple of the split count",
+        why="in script mode, the rows of the left matrix must be a multiple of the split count",
     ),
     refuse(
         "coc-parallel-num-without-effect",

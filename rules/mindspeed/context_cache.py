@@ -83,7 +83,7 @@ MINDSPEED.add(
         at=(GATHER,),
         fixes=(drop(GATHER),),
         message="--use-ulysses-allgather-kv needs --group-query-attention",
-        why="gathering is only supported with grouped-query attention, where it is faster, so the run fails at launch",
+        why="gathering is supported only with grouped-query attention, where it is faster, so the run fails at launch",
     ),
     refuse(
         "reset-mask-variable-lengths",

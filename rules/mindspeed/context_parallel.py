@@ -114,7 +114,7 @@ MINDSPEED.add(
         at=(a.attention_mask_type, a.context_parallel_algo),
         message="kvallgather_cp_algo works only with the causal attention mask, not {attention_mask_type}",
         why=(
-            "each rank only receives the keys of earlier tokens, which only suits the causal mask, so the run fails "
+            "each rank receives only the keys of earlier tokens, which suits only the causal mask, so the run fails "
             "at launch"
         ),
         fixes=(put(a.attention_mask_type, "causal"),),
@@ -148,7 +148,7 @@ MINDSPEED.add(
         (HYBRID | ADAPTIVE) & (U == 1),
         severity=Severity.WARNING,
         at=SIZES,
-        message="--ulysses-degree-in-cp 1 is a plain ring; it must be more than 1",
+        message="--ulysses-degree-in-cp 1 is a plain ring; the degree must be above 1",
         why="the hybrid groups cost time and have no benefit",
         fixes=(put(a.context_parallel_algo, "megatron_cp_algo"), put(U, 2)),
     ),

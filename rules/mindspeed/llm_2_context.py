@@ -105,8 +105,9 @@ MINDSPEED_LLM.add(
         YARN & OTHER_FACTOR,
         at=(a.rope_scaling_factor, a.max_position_embeddings, POSITIONS),
         message=(
-            "--rope-scaling-factor {rope_scaling_factor} does not equal --max-position-embeddings "
-            "{max_position_embeddings} / the original {rope_scaling_original_max_position_embeddings}"
+            "--rope-scaling-factor {rope_scaling_factor} must equal --max-position-embeddings "
+            "{max_position_embeddings} / --rope-scaling-original-max-position-embeddings "
+            "{rope_scaling_original_max_position_embeddings}"
         ),
         why="release 2.1 requires that the factor matches exactly, so the run fails at launch",
         after=("mindspeed-llm/yarn-latent-factor",),

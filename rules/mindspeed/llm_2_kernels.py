@@ -61,7 +61,7 @@ MINDSPEED_LLM.add(
         "advance-selective",
         ADVANCE & (a.recompute_granularity == "selective"),
         message="--recompute-in-advance does not work with selective recomputation",
-        why="recomputation in advance only supports whole layers, so the run fails at launch",
+        why="recomputation in advance supports only whole layers, so the run fails at launch",
         fixes=(drop(ADVANCE),),
     ),
     refuse(
@@ -145,7 +145,7 @@ MINDSPEED_LLM.add(
         _half(a.o2_gradient | a.o2_optimizer),
         at=(a.o2_gradient, a.o2_optimizer),
         message="--o2-gradient and --o2-optimizer need --bf16",
-        why="both options only support bf16 as half precision, so the run fails at launch",
+        why="both options support only bf16 as half precision, so the run fails at launch",
         fixes=(put(a.bf16),),
     ),
     refuse(

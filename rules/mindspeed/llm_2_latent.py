@@ -53,8 +53,8 @@ MINDSPEED_LLM.add(
         at=(OVERLAP,),
         message="--mla-up-proj-tp-overlap needs --sequence-parallel",
         why=(
-            "the overlap hides the all-gather of the sequence, which only exists with sequence parallelism, so "
-            "the run fails at launch"
+            "the overlap hides the all-gather of the sequence, which exists only with sequence parallelism, so the "
+            "run fails at launch"
         ),
         fixes=(put(a.sequence_parallel), drop(OVERLAP)),
     ),
@@ -94,7 +94,7 @@ MINDSPEED_LLM.add(
         "latent-divided-context",
         a.mla_fa_divide_qk & (a.context_parallel_size > 1),
         message="--mla-fa-divide-qk does not work with a context-parallel size of {context_parallel_size}",
-        why="the divided kernel only supports whole sequences, so the run fails at launch",
+        why="the divided kernel supports only whole sequences, so the run fails at launch",
         fixes=(drop(a.mla_fa_divide_qk),),
     ),
     refuse(
@@ -102,7 +102,7 @@ MINDSPEED_LLM.add(
         a.mla_fa_divide_qk & (a.context_parallel_size <= 1) & ~a.reset_position_ids,
         at=(a.mla_fa_divide_qk,),
         message="--mla-fa-divide-qk needs --reset-position-ids",
-        why="the divided kernel only supports packed samples, so the run fails at launch",
+        why="the divided kernel supports only packed samples, so the run fails at launch",
         fixes=(put(a.reset_position_ids), drop(a.mla_fa_divide_qk)),
     ),
 )

@@ -132,6 +132,6 @@ MINDSPEED_LLM.add(
         ~a.moe_fb_overlap,
         at=(a.schedules_method,),
         message="--schedules-method dualpipev needs --moe-fb-overlap",
-        why="before 2.2, the schedule only works with the overlap, so the run fails at launch",
+        why="before 2.2, the schedule works only with the overlap, so the run fails at launch",
     ),
 )

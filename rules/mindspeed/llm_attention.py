@@ -40,8 +40,8 @@ MINDSPEED_LLM.add(
         at=(a.mla_up_proj_tp_overlap,),
         message="--mla-up-proj-tp-overlap needs --sequence-parallel (and tensor parallelism)",
         why=(
-            "the overlap hides the all-gather of the sequence, which only exists with sequence parallelism, so "
-            "the run fails at launch"
+            "the overlap hides the all-gather of the sequence, which exists only with sequence parallelism, so the "
+            "run fails at launch"
         ),
         fixes=(put(a.sequence_parallel), drop(a.mla_up_proj_tp_overlap)),
     ),
@@ -94,7 +94,7 @@ MINDSPEED_LLM.add(
         DSA,
         a.use_flash_attn,
         at=(DSA,),
-        why="the indexer only selects keys for the flash-attention kernel, so the run fails at launch",
+        why="the indexer selects keys only for the flash-attention kernel, so the run fails at launch",
     ),
     refuse(
         "indexer-context-algo",

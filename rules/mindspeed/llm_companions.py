@@ -20,7 +20,7 @@ MINDSPEED.add(
         severity=Severity.WARNING,
         at=(a.use_fused_swiglu,),
         message="--use-fused-swiglu has no effect without --swiglu, so the activation stays GELU",
-        why="the fused kernel only replaces SwiGLU, so a different model is trained",
+        why="the fused kernel replaces only SwiGLU, so a different model is trained",
         fixes=(put(a.swiglu),),
         after=("mindspeed-llm/fused-swiglu-kind",),
     ),
@@ -29,7 +29,7 @@ MINDSPEED.add(
         a.use_fused_rmsnorm & (a.normalization == "LayerNorm"),
         severity=Severity.WARNING,
         message="--use-fused-rmsnorm has no effect with --normalization {normalization}, so the norm stays LayerNorm",
-        why="the fused kernel only replaces RMSNorm, so a different model is trained",
+        why="the fused kernel replaces only RMSNorm, so a different model is trained",
         fixes=(put(a.normalization, "RMSNorm"),),
         after=("mindspeed/fused-rmsnorm", "mindspeed-llm/fused-rmsnorm-kind"),
     ),
@@ -54,7 +54,7 @@ MINDSPEED_LLM.add(
         message=(
             "a LoRA rank is given without --lora-target-modules, so no adapter is created and all weights are trained"
         ),
-        why="adapters are only created for named modules",
+        why="adapters are created only for named modules",
     ),
     refuse(
         "lora-targets-of-other-names",

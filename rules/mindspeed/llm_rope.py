@@ -40,7 +40,7 @@ MINDSPEED_LLM.add(
         a.rope_scaling_type.is_none & a.rope_scaling_factor.given & (a.rope_scaling_factor > 1) & ~a.use_rope_scaling,
         at=(a.rope_scaling_factor,),
         message="--rope-scaling-factor {rope_scaling_factor} has no effect without --rope-scaling-type",
-        why="the rotary frequencies are not scaled, so that weights trained with scaling see other positions",
+        why="the rotary frequencies are not scaled, so weights that were trained with scaling see different positions",
         severity=Severity.WARNING,
         upstream="mindspeed_llm/core/models/common/embeddings/rotary_pos_embedding.py",
     ),

@@ -122,7 +122,7 @@ MINDSPEED_LLM.add(
         message="--o2-gradient has no effect, because gradients are kept in fp32",
         why=(
             "the code that read the option was deleted before 26.0 (a05e91c), so gradients take 4 bytes per "
-            "parameter, not 2 as in the manual. Megatron's --grad-reduce-in-bf16 halves them"
+            "parameter, not 2 as in the manual. Megatron's --grad-reduce-in-bf16 halves their size"
         ),
         fixes=(drop(a.o2_gradient, safety=Safety.SAFE), put(a.grad_reduce_in_bf16)),
     ),

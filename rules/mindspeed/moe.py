@@ -157,7 +157,7 @@ MINDSPEED.add(
         a.moe_grouped_gemm,
         at=(HOT,),
         unless_framework=CORE_ONLY,
-        why="hot experts are only supported in grouped matrix products, so the run fails at launch",
+        why="hot experts are supported only in grouped matrix products, so the run fails at launch",
     ),
     refuse(
         "balanced-experts-dispatcher",
@@ -173,7 +173,7 @@ MINDSPEED.add(
         HOT,
         CAPACITY,
         unless_framework=CORE_ONLY,
-        why="balancing only works if no tokens are dropped, so the run fails at launch",
+        why="balancing works only if no tokens are dropped, so the run fails at launch",
     ),
     refuse(
         "expert-placement-optimizer",

@@ -112,7 +112,7 @@ MINDSPEED.add(
             "{num_layers} layers are not a multiple of 2 × {pipeline_model_parallel_size} pipeline stages, as the "
             "documentation of dualpipev requires"
         ),
-        why="the validator only checks that there are enough layers, so the chunks become uneven, or layers are lost",
+        why="the validator checks only that there are enough layers, so the chunks become uneven, or layers are lost",
         at=(a.num_layers, PP),
     ),
     refuse(

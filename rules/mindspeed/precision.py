@@ -42,7 +42,7 @@ MINDSPEED.add(
         **_basic(98, 65),
         at=(a.fp8_recipe, a.fp8),
         message="--fp8-format hif8 needs --fp8-recipe tensorwise, not {fp8_recipe}",
-        why="the format only supports one scale per tensor, so the run fails at launch",
+        why="the format supports only one scale per tensor, so the run fails at launch",
         fixes=(put(a.fp8_recipe, "tensorwise"),),
     ),
     refuse(

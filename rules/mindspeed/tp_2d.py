@@ -187,7 +187,7 @@ MINDSPEED.add(
         },
         message="the fused kernel of 2-D tensor parallelism needs --micro-batch-size 1, not {micro_batch_size}",
         why=(
-            "the kernel computes its output size without the batch dimension, so the documentation only allows a "
+            "the kernel computes its output size without the batch dimension, so the documentation allows only a "
             "micro-batch of 1"
         ),
     ),
