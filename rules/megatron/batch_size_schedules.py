@@ -209,8 +209,8 @@ def batch_schedule_step(job: Job) -> Iterator[Finding | Unverified]:
     """A step of the batch-size schedule has a batch size that the run cannot train with.
 
     ## What it does
-    Reads `--step-batch-size-schedule` and checks that each of its sizes is a multiple of `micro-batch size *
-    data-parallel size` (and of the weight shards beyond tensor parallelism), and that no step has fewer micro-batches
+    Reads `--step-batch-size-schedule` and checks that each of its sizes is a multiple of the micro-batch size × the
+    data-parallel size (and of the weight shards beyond tensor parallelism), and that no step has fewer micro-batches
     than the step before it.
 
     ## Why is this bad?

@@ -68,7 +68,7 @@ def loaded_checkpoint_differs(job: Job) -> Iterator[Finding | Unverified]:
 
     ## Why is this bad?
     If the shapes of the weights stay the same, the run continues with weights that were trained for a different
-    computation: the loss starts higher, or never recovers. If the shapes are known to differ,
+    computation, so the loss starts higher or never recovers. If the shapes are known to differ,
     `loaded-checkpoint-shapes` reports it.
 
     ## Example
@@ -125,8 +125,8 @@ def loaded_checkpoint_layout(job: Job) -> Iterator[Finding | Unverified]:
 
     ## Why is this bad?
     The weights of a distributed checkpoint can be loaded into any layout. The state of the distributed optimizer can be
-    loaded into another layout only if it was saved as `fully_reshardable` or `fully_sharded_model_space`: otherwise the
-    run ends with `RuntimeError: (TP, PP) mismatch`. Checkpoints with one file per rank can only be loaded into the
+    loaded into another layout only if it was saved as `fully_reshardable` or `fully_sharded_model_space`. Otherwise,
+    the run ends with `RuntimeError: (TP, PP) mismatch`. Checkpoints with one file per rank can only be loaded into the
     layout that saved them.
 
     ## Example

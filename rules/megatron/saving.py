@@ -79,7 +79,7 @@ def saved_on_each_node(job: Job) -> Iterator[Finding | Unverified]:
     Finds `--save` below `/tmp`, `/var/tmp` or `/dev/shm` in runs of 1,000 iterations or more on more than one node.
 
     ## Why is this bad?
-    Every node only writes the parts that its ranks hold, so no node has a complete checkpoint, and the run cannot be
+    Every node writes only the parts that its ranks hold, so no node has a complete checkpoint, and the run cannot be
     resumed on other nodes. Many clusters empty these folders when the job ends.
 
     ## Example
@@ -119,7 +119,7 @@ def cache_on_each_node(job: Job) -> Iterator[Finding | Unverified]:
 
     ## Why is this bad?
     Only rank 0 builds the index and writes it to this folder; after a barrier, all other ranks read it from there. On
-    the other nodes the file does not exist, and the run stops with FileNotFoundError when the dataset is built.
+    the other nodes, the file does not exist, and the run stops with FileNotFoundError when the dataset is built.
 
     ## Example
         torchrun --nnodes 4 --nproc_per_node 8 pretrain_gpt.py --data-path corpus --data-cache-path /tmp/cache
@@ -281,8 +281,8 @@ def unused_path(job: Job) -> Iterator[Finding]:
     Finds `CKPT_LOAD_DIR` in a script that never reads it but reads `CKPT_SAVE_DIR`, and vice versa.
 
     ## Why is this bad?
-    If one folder is passed for both, the run loads from the folder that it saves to, and not the intended checkpoint;
-    if `--save` is missing, the trained weights are lost when the job ends.
+    If one folder is passed for both, the run loads from the folder that it saves to, and not the intended checkpoint.
+    If `--save` is missing, the trained weights are lost when the job ends.
 
     ## Example
         CKPT_SAVE_DIR=/data/save

@@ -88,7 +88,7 @@ def limit_in_minutes(job: Job) -> Iterator[Finding]:
     Finds time limits such as `#SBATCH --time=24:00`, from 12:00 to 99:00, in runs of 10,000 iterations or more.
 
     ## Why is this bad?
-    Slurm reads two numbers as minutes and seconds: the job ends after 24 minutes, not 24 hours.
+    Slurm reads two numbers as minutes and seconds, so the job ends after 24 minutes, not 24 hours.
 
     ## Example
         #SBATCH --time=24:00

@@ -27,8 +27,8 @@ def parsing_bad_choice(job: Job) -> Iterator[Finding]:
     Compares a value with the choices that its option has in this version of the framework, including letter case. The
     finding is a warning if preflight does not know the requested version, because its choices may differ. The same
     applies if no target is given and earlier releases that are still in use accept the value, or if the launch has
-    options that no known parser has, because a fork has its own choices. It is a note if such a launch uses a choice
-    that earlier releases accept.
+    options that no known parser has, because a fork has its own choices. The finding is a note if such a launch uses a
+    choice that earlier releases accept.
 
     ## Why is this bad?
     The parser exits with code 2 on every rank before anything else happens.
@@ -171,7 +171,7 @@ def parsing_stray_word(job: Job) -> Iterator[Finding]:
     be filled in, such as `DATA="your data path"`, are not reported.
 
     ## Why is this bad?
-    The parser has no positional arguments: it exits with code 2 on every rank.
+    The parser has no positional arguments, so it exits with code 2 on every rank.
 
     ## Example
         pretrain_gpt.py --bf16 true --num-layers 24

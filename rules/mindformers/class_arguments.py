@@ -86,7 +86,7 @@ def class_argument_refused(job: Job) -> Iterator[Finding]:
     ## Why is this bad?
     Every rank builds the class after the network, and the run crashes with a TypeError or ValueError. A
     `checkpoint_format` that does not exist is worse: it is accepted, and the run crashes when it saves the first
-    checkpoint. `AdamW` only accepts floats and rejects even `weight_decay: 0`.
+    checkpoint. `AdamW` accepts only floats and rejects even `weight_decay: 0`.
 
     ## Example
         optimizer:

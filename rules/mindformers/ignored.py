@@ -1,4 +1,4 @@
-"""Settings that graph-mode MindFormers accepts, but that have no effect or a different effect than their name suggests."""
+"""Settings that graph-mode MindFormers accepts but that have no effect or not the effect that their name suggests."""
 
 from preflight.lint.constraint import ConstraintSet, drop, put, refuse
 from preflight.lint.expressions import Handle, all_of

@@ -28,7 +28,7 @@ _LAYERED = ("llama", "deepseek", "glm")
     after=("mindformers/fewer-layers-than-stages", "mindformers/fewer-layers-than-chunks"),
 )
 def bad_offset(job: Job) -> Iterator[Finding]:
-    """The setting offset does not distribute all layers over the pipeline stages.
+    """The offset setting does not distribute all layers over the pipeline stages.
 
     ## What it does
     Assigns layers to stages as the framework does: `num_layers // (stages * chunks)` layers per stage, plus `offset`.

@@ -1,4 +1,4 @@
-"""Values that pass every check of graph-mode MindFormers, but probably make the run do something other than intended."""
+"""Values that pass every check of graph-mode MindFormers, but probably make the run do something unintended."""
 
 from preflight.lint.constraint import ConstraintSet, put, refuse
 from preflight.lint.expressions import all_of

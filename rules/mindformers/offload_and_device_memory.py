@@ -18,10 +18,10 @@ def bad_swap_value(job: Job) -> Iterator[Finding]:
     """The framework rejects the form of an entry in swap_config.
 
     ## What it does
-    Checks `layer_swap` and `op_swap`, which are lists of mappings with `layers` (layer ids, or true for all layers) and
-    `backward_prefetch`; in `op_swap` also `op_name`. The framework checks them even when `swap` is off. If an entry
-    applies to all layers, the entries of the list cannot have different prefetch distances. With swap on, the distance
-    must be a positive integer.
+    Checks `layer_swap` and `op_swap`, which are lists of mappings. Each mapping has `layers` (layer IDs, or true for
+    all layers) and `backward_prefetch`, and in `op_swap` also `op_name`. The framework checks them even when `swap` is
+    off. If an entry applies to all layers, the entries of the list cannot have different prefetch distances. With swap
+    on, the distance must be a positive integer.
 
     ## Why is this bad?
     The parallel settings cannot be created, and every rank crashes right after the context is set up.
@@ -175,8 +175,8 @@ def pool_beyond_device(job: Job) -> Iterator[Finding | Unverified]:
         context: {max_device_memory: "58GB"}
 
     ## Fix safety
-    There is no fix: how small the pool can be depends on the memory that the model needs, which `preflight memory`
-    shows.
+    There is no fix, because the possible size of the pool depends on the memory that the model needs, which `preflight
+    memory` shows.
 
     ## References
     MindSpore, context.set_context(max_device_memory); HCCL, HCCL_BUFFSIZE: each communicator occupies two buffers

@@ -259,8 +259,8 @@ def pynative_ignored_key(job: Job) -> Iterator[Finding]:
     every name.
 
     ## Why is this bad?
-    No message is printed, or only one line in the log. With `paralellism:`, every parallel degree keeps its default,
-    and the run trains with a layout, a batch size or a network that differs from the file.
+    At most one line is printed in the log. With `paralellism:`, every parallel degree keeps its default, and the run
+    trains with a layout, a batch size or a network that differs from the file.
 
     ## Example
         paralellism: {tensor_parallel: 2}
@@ -344,7 +344,7 @@ def pynative_clashing_names(job: Job) -> Iterator[Finding]:
     ## What it does
     Finds fields of `model` in a pynative config that are set under two of their names (num_nextn_predict_layers and
     mtp_num_layers, num_key_value_heads and num_query_groups) to different values. Equal values are accepted. The
-    defaults of the model's class count, too: `num_hidden_layers` has a value even if the file only sets `num_layers`.
+    defaults of the model's class also count: `num_hidden_layers` has a value even if the file sets only `num_layers`.
 
     ## Why is this bad?
     The conversion of the config fails before the network is created.

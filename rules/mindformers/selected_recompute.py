@@ -121,7 +121,7 @@ def select_recompute_no_match(job: Job) -> Iterator[Finding]:
     is a regular expression that must match a whole name. Models with unknown operators are not checked.
 
     ## Why is this bad?
-    There is no message: the run starts, needs the memory that the pattern was meant to save, and later runs out of
+    No message is printed. The run starts, needs the memory that the pattern was meant to save, and later runs out of
     memory, or is simply harder to tune. The usual causes are an unescaped dot, a capital letter, a space instead of an
     underscore, names that `qkv_concat` changes (`w1` becomes `w_gate_hidden`), and names of another model.
 

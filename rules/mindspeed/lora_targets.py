@@ -123,8 +123,8 @@ def lora_matches_nothing(job: Job) -> Iterator[Finding | Unverified]:
     ## What it does
     For runs with mcore layers, finds names in `--lora-target-modules` that belong to Hugging Face or older layers,
     several names joined with commas into one word, and misspelled mcore names. Nothing is reported if one of the names
-    is unknown. The finding is only a warning if a layer of that name may exist: a misspelled name may be a layer of a
-    fork, and a `--spec` from outside MindSpeed-LLM may build any layer.
+    is unknown. The finding is only a warning if a layer of that name may exist, because a misspelled name may be a
+    layer of a fork, and a `--spec` from outside MindSpeed-LLM may build any layer.
 
     ## Why is this bad?
     peft compares whole names. If none of them is the name of a layer, it raises "Target modules not found in the base

@@ -147,7 +147,8 @@ def tp_2d_degenerate(job: Job) -> Iterator[Finding | Unverified]:
     """One of the two directions of 2-D tensor parallelism has only one rank.
 
     ## What it does
-    Reports a warning for `--tp-2d` if `--tp-x` or `--tp-y` is 1: with 8 × 1, all communication runs in one direction.
+    Reports a warning for `--tp-2d` if `--tp-x` or `--tp-y` is 1. With 8 × 1, for example, all communication runs in one
+    direction.
 
     ## Why is this bad?
     The documentation requires both sizes to be greater than 1, but the validator does not check it. The run has the
