@@ -406,12 +406,12 @@ MEGATRON.add(
             any_of(a.moe_aux_loss_coeff >= 1, a.moe_z_loss_coeff >= 1),
         ),
         message=(
-            "the router losses outweigh the language-model loss (--moe-aux-loss-coeff {moe_aux_loss_coeff}, "
-            "--moe-z-loss-coeff {moe_z_loss_coeff})"
+            "--moe-aux-loss-coeff or --moe-z-loss-coeff is at least 1, so the router losses outweigh the "
+            "language-model loss"
         ),
         why=(
-            "published runs use 1e-4 to 0.02 and 1e-3, respectively. With the given values, the run balances the "
-            "experts and learns nothing else"
+            "published runs use 1e-4 to 0.02 for --moe-aux-loss-coeff and 1e-3 for --moe-z-loss-coeff. With the "
+            "given values, the run balances the experts and learns nothing else"
         ),
         severity=Severity.WARNING,
         at=(a.moe_aux_loss_coeff, a.moe_z_loss_coeff),

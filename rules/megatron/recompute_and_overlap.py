@@ -27,7 +27,7 @@ MEGATRON.add(
     refuse(
         "spread-activations-without-full-recompute",
         all_of(SPREAD, a.tensor_model_parallel_size > 1, a.recompute_granularity != "full"),
-        message="--distribute-saved-activations needs --recompute-granularity full, not {recompute_granularity}",
+        message="--distribute-saved-activations needs --recompute-granularity full",
         at=(SPREAD, a.recompute_granularity),
         fixes=(drop(SPREAD, safety=Safety.SAFE),),
     ),

@@ -35,7 +35,7 @@ MINDFORMERS.add(
         ),
         message=(
             "csa_compress_ratios has {length} entries, but it needs one for each of the {mcore.num_layers} layers "
-            "and for each prediction layer (mtp_num_layers {mcore.mtp_num_layers})"
+            "and for each prediction layer"
         ),
         why="each layer, including the prediction layers, must have its own compression ratio",
         at=(ratios, layers),
