@@ -113,7 +113,10 @@ def _same_subject(clauses: Iterable[Clause], word: str) -> list[Clause]:
 
 
 def _joined_verbs(group: Sequence[Clause], word: str) -> Clause:
-    first, *others = (clause.verb for clause in group)
+    verbs = [clause.verb for clause in group]
+    if word == "and" and "is given" in verbs and "is not set" in verbs:
+        verbs = ["is null", *(verb for verb in verbs if verb not in ("is given", "is not set"))]
+    first, *others = verbs
     plain = re.fullmatch(r"is (?!not |neither |none )[^`]*(`[^`]*`)?[^`]*", first) is not None
     said = [first, *(_SHARED.sub("", verb) if plain else verb for verb in others)]
     return Clause(group[0].subject, _chain(said, word), 2 if word == "or" else max(clause.choice for clause in group))
