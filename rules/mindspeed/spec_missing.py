@@ -2,8 +2,8 @@
 
 ## What it does
 If the module of `--spec` belongs to the `mindspeed_llm` package, or to `modellink`, its name before 1.0, compares the
-module and the function with those of `mindspeed_llm/tasks/models/spec`. The finding is an error if one letter is wrong
-or the package has its former name. It is a warning if a digit is different, because the module may be a custom one.
+module and the function with those of `mindspeed_llm/tasks/models/spec`. It is an error if one letter is wrong or the
+package has its former name. It is a warning if a digit is different, because the module may be a custom one.
 
 ## Why is this bad?
 The import fails, and only one line is printed. The run then crashes when it builds the model, or builds the model with
