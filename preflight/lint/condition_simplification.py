@@ -55,7 +55,12 @@ def _structure(node: object) -> Any:
 def distinct(parts: Sequence[object]) -> list[object]:
     """The choices of `or` without repetitions, without "X is given" if "X is set" is one, without "X is p" if "X is
     not q" is one, and with the values of an option joined."""
-    parts = [*{_structure(part): part for part in map(_short, parts)}.values()]
+    kept = {_structure(part): part for part in map(_short, parts)}
+    for key, part in [*kept.items()]:
+        if isinstance(part, Expression) and part.op == ">" and (below := ("<", *key[1:])) in kept:
+            del kept[below]
+            kept[key] = Expression("!=", *part.parts)
+    parts = [*kept.values()]
     have = {key for part in parts if (key := _set(part))}
     unlike = {kind[1].key: kind[2] for part in parts if (kind := _one_of(part, "!=", True)) and kind[0] == "in"}
     left = []
@@ -96,8 +101,10 @@ def needed(parts: Sequence[object]) -> Iterator[object]:
         possible = [
             choice
             for choice in choices
-            if _structure(positive(Expression("not", choice))) not in said
-            and not any(_excluded(one, exact) for one in chain(choice, "and"))
+            if not any(
+                _structure(positive(Expression("not", one))) in said or _excluded(one, exact)
+                for one in (choice, *chain(choice, "and"))
+            )
         ]
         if several and possible and len(possible) < len(choices):
             part = possible[0] if len(possible) == 1 else Expression("or", *possible)
