@@ -50,7 +50,7 @@ def ramp_fault_of(ramp: Sequence[str], batch: int) -> tuple[Message, str] | None
     """The fault in a ramp-up to a global batch size, and the upstream statement that checks it."""
     if len(ramp) != 3:
         return Message(
-            "--rampup-batch-size takes a start, an increment and samples, not {count} values", count=len(ramp)
+            "--rampup-batch-size takes three values (start, increment and samples), not {count}", count=len(ramp)
         ), "e1fbb54eb4"
     try:
         start, increment, samples = map(int, ramp)

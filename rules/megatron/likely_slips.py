@@ -343,8 +343,10 @@ MEGATRON.add(
     refuse(
         "query-groups-left-out",
         all_of(a.group_query_attention, ~a.num_query_groups.given, a.num_attention_heads > 1),
-        message="--group-query-attention is given without --num-query-groups, so all {num_attention_heads} heads "
-        "share one key and value",
+        message=(
+            "--group-query-attention is given without --num-query-groups, so all {num_attention_heads} heads share "
+            "one key and value head"
+        ),
         why="the default is one group, which is multi-query attention",
         severity=Severity.WARNING,
         at=(a.group_query_attention,),
