@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 import yaml
+from pairs import loaded
 from sampled import one_in
 
 import preflight
@@ -31,7 +32,7 @@ Options = dict[str, list[str]]
 
 
 def pairs(name: str) -> list[dict[str, Any]]:
-    table = yaml.safe_load((HERE / "constraints" / f"{name}.yaml").read_text(encoding="utf-8"))
+    table = loaded(HERE / "constraints" / f"{name}.yaml")
     return [
         {**case, "base": table["bases"][case.get("base", "dense")], "hybrid": case.get("base") == "hybrid"}
         for case in table["cases"]
@@ -176,7 +177,7 @@ def test_a_launch_of_mindformers_that_may_be_refused_or_accepted_is_not_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    table, wrong = yaml.safe_load((HERE / "constraints" / "mindformers-graph.yaml").read_text(encoding="utf-8")), {}
+    table, wrong = loaded(HERE / "constraints" / "mindformers-graph.yaml"), {}
     for case in table["cases"]:
         sides = [dict(flat(case[side])) for side in ("rejected", "accepted")]
         if case.get("base") == "pynative" or None in [*sides[0].values(), *sides[1].values()]:
