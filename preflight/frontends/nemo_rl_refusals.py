@@ -82,7 +82,7 @@ def of_sizes(config: Composed) -> Iterator[Problem]:
         and isinstance(share.value, int | float)
         and not 0 < share.value <= 1
     ):
-        template = "gpu_memory_utilization is {value}; vLLM takes a share from 0 to 1"
+        template = "gpu_memory_utilization is {value}; it must be from 0 to 1"
         yield Problem(REFUSED, Message(template, value=share.value), share.node.span)
     limit = config.at("checkpointing", "checkpoint_must_save_by")
     if limit.node is not None and isinstance(limit.value, str) and not _DURATION.fullmatch(limit.value):

@@ -112,7 +112,7 @@ def warm_up(trains: Expression, share: Expression, upstream: str, after: str) ->
     return refuse(
         "warm-up-most-of-run",
         all_of(trains, share.is_set, share >= MOST, share <= 1),
-        message="the learning rate rises for {share} of the run, but a warm-up usually takes 0 to 0.1 of it",
+        message="the warm-up takes a fraction of {share} of the run, but 0 to 0.1 is usual",
         why="most steps are taken at a rate below the intended one; the number may lack a zero after the point",
         shows={"share": share},
         upstream=upstream,
@@ -127,7 +127,10 @@ def heat(trains: Expression, temperature: Expression, upstream: str) -> Constrai
     return refuse(
         "rollouts-of-random-tokens",
         all_of(trains, temperature >= HOT),
-        message="the rollouts sample at temperature {temperature}, but published runs use 0.6 to 1.6; the point may be missing",
+        message=(
+            "the rollouts sample at temperature {temperature}, but published runs use 0.6 to 1.6; the decimal point "
+            "may be missing"
+        ),
         why="logits are divided by the temperature, so the model writes random tokens and gets no rewards to learn from",
         shows={"temperature": temperature},
         upstream=upstream,
@@ -186,8 +189,10 @@ VERL.add(
                 all_of(a.total_training_steps > 0, a.critic_warmup > a.total_training_steps),
             ),
         ),
-        message="trainer.critic_warmup is {critic_warmup}, so the actor does not change for as many steps; published "
-        "runs use 0 to 20",
+        message=(
+            "trainer.critic_warmup is {critic_warmup}, so the actor does not change for that many steps; published "
+            "runs use 0 to 20"
+        ),
         why="until then, rollouts only train the critic, and a run without a critic trains nothing",
         upstream="verl/trainer/ppo/ray_trainer.py",
         severity=Severity.WARNING,
@@ -218,7 +223,7 @@ VERL.add(
     refuse(
         "greedy-rollouts",
         all_of(TRAINER, ~a.rollout_val_do_sample, ~a.distillation_enabled, a.rollout_temperature <= 0),
-        message="at rollout.temperature {rollout_temperature} all samples of a prompt are the same",
+        message="at rollout.temperature {rollout_temperature}, all samples of a prompt are identical",
         why="groups of equal samples have no advantage, and the actor divides its logits by the temperature",
         upstream="verl/workers/engine/megatron/transformer_impl.py:1191",
         severity=Severity.WARNING,
@@ -245,7 +250,7 @@ NEMO_RL.add(
     refuse(
         "greedy-rollouts",
         all_of(a.num_generations_per_prompt > 1, a.generation_temperature == 0),
-        message="at policy.generation.temperature 0 all generations of a prompt are the same",
+        message="at policy.generation.temperature 0, all generations of a prompt are identical",
         why="groups of equal generations have no advantage, so the model learns nothing",
         upstream="nemo_rl/algorithms/advantage_estimator.py:72",
         severity=Severity.WARNING,
@@ -325,7 +330,9 @@ MS_SWIFT.add(
     refuse(
         "beta-far-too-high",
         all_of(a.rlhf_type.is_in("dpo", "kto"), a.loss_type.is_none, a.beta >= STRENGTH),
-        message="--beta is {beta}, but published runs with {rlhf_type} use 0.1 to 0.5; the point may be missing",
+        message=(
+            "--beta is {beta}, but published runs with {rlhf_type} use 0.1 to 0.5; the decimal point may be missing"
+        ),
         why="the model is held to the reference model, so it hardly learns the preferences",
         upstream="swift/megatron/trainers/dpo_trainer.py:25",
         severity=Severity.WARNING,
@@ -334,8 +341,10 @@ MS_SWIFT.add(
     refuse(
         "feedback-without-weight",
         all_of(a.rlhf_type == "kto", any_of(a.desirable_weight == 0, a.undesirable_weight == 0)),
-        message="kto has --desirable_weight {desirable_weight} and --undesirable_weight {undesirable_weight}, so half of "
-        "the feedback is not learned",
+        message=(
+            "with --desirable_weight {desirable_weight} and --undesirable_weight {undesirable_weight}, kto does not "
+            "learn from one of the two kinds of feedback"
+        ),
         upstream="swift/megatron/trainers/kto_trainer.py:32",
         severity=Severity.WARNING,
         at=(a.desirable_weight, a.undesirable_weight),
@@ -343,8 +352,10 @@ MS_SWIFT.add(
     refuse(
         "fine-tuning-rate-too-high",
         all_of(a.entry == "sft", a.tuner_type == "full", a.optimizer == "adam", a.lr >= TUNING),
-        message="--lr {lr} changes all weights, but fine-tuning of all weights usually takes about 1e-5; the exponent may "
-        "be wrong",
+        message=(
+            "--lr {lr} is unusually high for fine-tuning all weights, which usually takes about 1e-5; the exponent "
+            "may be wrong"
+        ),
         why="what the model knows is lost within a few steps",
         upstream="swift/megatron/arguments/megatron_args.py:529",
         severity=Severity.WARNING,

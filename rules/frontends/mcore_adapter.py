@@ -31,7 +31,8 @@ MCORE_ADAPTER.add(
         "varying-lengths-by-allgather",
         all_of(a.mca_variable_seq_lengths, a.moe_token_dispatcher_type == "allgather"),
         message=(
-            "variable_seq_lengths is on, but moe_token_dispatcher_type {moe_token_dispatcher_type} only supports sequences of one length"
+            "variable_seq_lengths is on, but moe_token_dispatcher_type {moe_token_dispatcher_type} supports only "
+            "sequences of equal length"
         ),
         upstream=f"{ARGUMENTS}:292",
         at=(a.mca_variable_seq_lengths, a.moe_token_dispatcher_type),
@@ -89,8 +90,8 @@ MCORE_ADAPTER.add(
         a.engine_tensor_parallel_size * a.engine_pipeline_parallel_size,
         a.engine_devices,
         message=(
-            "{engine_devices} devices of actor_infer are not a multiple of its tensor {engine_tensor_parallel_size} x "
-            "pipeline {engine_pipeline_parallel_size}"
+            "the {engine_devices} devices of actor_infer are not a multiple of its tensor "
+            "{engine_tensor_parallel_size} x pipeline {engine_pipeline_parallel_size}"
         ),
         why="the config is refused before Ray starts",
         upstream="roll/configs/worker_config.py:313",
@@ -102,7 +103,7 @@ MCORE_ADAPTER.add(
         REFERENCE_RANKS,
         a.reference_devices,
         message=(
-            "{reference_devices} devices of the reference are not a multiple of its tensor "
+            "the reference's {reference_devices} devices are not a multiple of its tensor "
             "{reference_tensor_model_parallel_size} x pipeline {reference_pipeline_model_parallel_size} x context "
             "{reference_context_parallel_size}"
         ),
@@ -116,7 +117,7 @@ MCORE_ADAPTER.add(
         CRITIC_RANKS,
         a.critic_devices,
         message=(
-            "{critic_devices} devices of the critic are not a multiple of its tensor "
+            "the critic's {critic_devices} devices are not a multiple of its tensor "
             "{critic_tensor_model_parallel_size} x pipeline {critic_pipeline_model_parallel_size} x context "
             "{critic_context_parallel_size}"
         ),
@@ -132,7 +133,8 @@ MCORE_ADAPTER.add(
             a.pipeline_model_parallel_layout.is_none,
         ),
         message=(
-            "the published model has {published_layers} layers, including other parts that count as layers, which are not divisible by {all_stages} stages"
+            "the published model has {published_layers} layers (including other parts that count as layers), which "
+            "are not divisible by {all_stages} stages"
         ),
         why="the config of the network is refused, if the model is the unmodified published one",
         upstream=f"{CONFIG}:397",

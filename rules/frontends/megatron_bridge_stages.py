@@ -40,8 +40,8 @@ BRIDGE.add(
             ~a.account_for_loss_in_pipeline_split,
         ),
         message=(
-            "the {model_layers} layers of the model are not divisible by {pipeline_model_parallel_size} stages, and "
-            "neither a layout nor the layers of the first or the last stage are given"
+            "the model's {model_layers} layers are not divisible by {pipeline_model_parallel_size} stages, and "
+            "neither a layout nor the number of layers in the first or last stage is given"
         ),
         upstream="megatron/core/transformer/transformer_block.py:150",
         severity=Severity.WARNING,
@@ -51,8 +51,8 @@ BRIDGE.add(
         "model-layers-left-over",
         all_of(a.pipeline_model_parallel_size == 2, FIRST.is_set, LAST.is_set, a.model_layers != FIRST + LAST),
         message=(
-            "two stages of {decoder_first_pipeline_num_layers} and {decoder_last_pipeline_num_layers} layers are not "
-            "the {model_layers} layers of the model, and there is no stage between them"
+            "the two stages have {decoder_first_pipeline_num_layers} and {decoder_last_pipeline_num_layers} layers, "
+            "which do not add up to the model's {model_layers} layers"
         ),
         upstream=f"{CORE}:2036",
         severity=Severity.WARNING,

@@ -18,7 +18,7 @@ FSDP2.add(
     refuse(
         "tensor-beside-sharding",
         a.fsdp2_tensor_size > 1,
-        message="tp_size is {fsdp2_tensor_size}; parameters must be sharded over all devices, so it must be 1",
+        message="tp_size is {fsdp2_tensor_size}; it must be 1, because parameters must be sharded over all devices",
         why=MESH,
         upstream=f"{STATE}:32",
         at=(a.fsdp2_tensor_size,),
@@ -27,7 +27,7 @@ FSDP2.add(
     refuse(
         "sharded-over-part",
         all_of(a.fsdp2_tensor_size <= 1, a.devices != SHARDS),
-        message="fsdp_size is {fsdp2_parallel_fsdp_size}, but the run has {devices} devices: both must be equal",
+        message="fsdp_size {fsdp2_parallel_fsdp_size} must equal the number of devices, {devices}",
         why=MESH,
         upstream=f"{STATE}:91",
         at=(SHARDS,),
@@ -65,14 +65,16 @@ FSDP2.add(
     refuse(
         "prompts-and-history",
         all_of(a.fsdp2_data_mask_history, a.fsdp2_data_train_on_prompt),
-        message="mask_history and train_on_prompt are both on",
+        message="mask_history does not work with train_on_prompt",
         upstream=f"{ARGUMENTS}:335",
         at=(a.fsdp2_data_mask_history, a.fsdp2_data_train_on_prompt),
     ),
     refuse(
         "streamed-samples",
         all_of(a.fsdp2_data_streaming, a.fsdp2_data_max_samples.is_set),
-        message="streaming is on, but max_samples is {fsdp2_data_max_samples}, and a stream cannot have a limit",
+        message=(
+            "streaming does not work with max_samples {fsdp2_data_max_samples}, because a stream cannot have a limit"
+        ),
         upstream=f"{ARGUMENTS}:332",
         at=(a.fsdp2_data_max_samples, a.fsdp2_data_streaming),
     ),
@@ -86,7 +88,7 @@ FSDP2.add(
     refuse(
         "two-delta-nets",
         all_of(a.fsdp2_optimization_use_flash_gdn, a.fsdp2_optimization_use_triton_gdn),
-        message="use_flash_gdn and use_triton_gdn are both on",
+        message="use_flash_gdn does not work with use_triton_gdn",
         upstream=f"{ARGUMENTS}:693",
         at=(a.fsdp2_optimization_use_triton_gdn, a.fsdp2_optimization_use_flash_gdn),
     ),

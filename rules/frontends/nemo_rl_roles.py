@@ -70,7 +70,7 @@ NEMO_RL.add(
     refuse(
         "teacher-with-two-backends",
         all_of(a.teacher_megatron_enabled, a.teacher_dtensor_enabled),
-        message="teacher.megatron_cfg and teacher.dtensor_cfg are both enabled",
+        message="only one of teacher.megatron_cfg and teacher.dtensor_cfg may be enabled, but both are",
         upstream="nemo_rl/models/policy/lm_policy.py:94",
         at=(a.teacher_megatron_enabled, a.teacher_dtensor_enabled),
         fixes=(put(a.teacher_dtensor_enabled, False),),
@@ -92,7 +92,10 @@ NEMO_RL.add(
         "validation-over-ranks",
         a.data_parallel_size,
         a.val_global_batch_size,
-        message=("a validation batch of {val_global_batch_size} is not divisible by {data_parallel_size} data ranks"),
+        message=(
+            "a validation batch of {val_global_batch_size} is not divisible by {data_parallel_size} data-parallel "
+            "ranks"
+        ),
         upstream="nemo_rl/distributed/batched_data_dict.py:399",
         when=all_of(a.val_global_batch_size.is_set, a.num_nodes.is_set),
         at=(a.val_global_batch_size,),
@@ -104,7 +107,7 @@ NEMO_RL.add(
         a.val_global_batch_size,
         message=(
             "a validation batch of {val_global_batch_size} cannot be divided into micro-batches of "
-            "{val_micro_batch_size} on {data_parallel_size} data ranks"
+            "{val_micro_batch_size} on {data_parallel_size} data-parallel ranks"
         ),
         why="the first validation fails, because only the last batch of the data is padded",
         upstream="nemo_rl/distributed/batched_data_dict.py:831",
@@ -193,8 +196,8 @@ NEMO_RL.add(
         "on-policy-batch",
         all_of(a.force_on_policy_ratio, a.global_batch_size != SAMPLES),
         message=(
-            "loss_fn.force_on_policy_ratio needs one update per step: {num_prompts_per_step} prompts x "
-            "{num_generations_per_prompt} generations are not the batch {global_batch_size}"
+            "loss_fn.force_on_policy_ratio needs one update per step, but {num_prompts_per_step} prompts × "
+            "{num_generations_per_prompt} generations do not equal the batch size {global_batch_size}"
         ),
         upstream=f"{GRPO}:430",
         at=(a.force_on_policy_ratio, a.global_batch_size, a.num_prompts_per_step),
@@ -243,7 +246,7 @@ NEMO_RL.add(
     refuse(
         "more-batches-without-sampling",
         all_of(a.batch_multiplier.is_set, a.batch_multiplier != 1, ~a.use_dynamic_sampling),
-        message="grpo.batch_multiplier is {batch_multiplier}, which only use_dynamic_sampling uses",
+        message="grpo.batch_multiplier {batch_multiplier} needs grpo.use_dynamic_sampling",
         upstream=f"{GRPO}:343",
         at=(a.batch_multiplier, a.use_dynamic_sampling),
         fixes=(put(a.batch_multiplier, 1),),

@@ -70,7 +70,10 @@ SLIME.add(
     refuse(
         "sampling-at-temperature-zero",
         all_of(PLAIN_ROLLOUT, a.rollout_temperature == 0),
-        message="at --rollout-temperature 0 all samples of a prompt are the same, and the actor divides its logits by it",
+        message=(
+            "at --rollout-temperature 0, all samples of a prompt are identical, and the actor divides its logits by "
+            "the temperature"
+        ),
         why="groups of equal samples have no advantage, and log-probabilities are not a number",
         upstream="slime/backends/megatron_utils/loss.py:91",
         severity=Severity.WARNING,
@@ -161,7 +164,7 @@ SLIME.add(
     refuse(
         "two-kl-terms",
         all_of(a.kl_coef != 0, a.kl_loss_coef != 0),
-        message="--kl-coef {kl_coef} and --kl-loss-coef {kl_loss_coef} are both set; only one of them can be",
+        message="only one of --kl-coef and --kl-loss-coef may be set, but they are {kl_coef} and {kl_loss_coef}",
         upstream=f"{OPTIONS}:1787",
         at=(a.kl_loss_coef, a.kl_coef),
     ),
@@ -203,7 +206,7 @@ SLIME.add(
     refuse(
         "evaluation-without-data",
         all_of(a.eval_interval.given, a.eval_config.is_none, a.eval_prompt_data.is_none),
-        message="--eval-interval is given without --eval-prompt-data or --eval-config",
+        message="--eval-interval needs --eval-prompt-data or --eval-config",
         upstream=f"{OPTIONS}:1782",
         at=(a.eval_interval,),
         fixes=(drop(a.eval_interval, safety=Safety.SAFE),),
@@ -229,7 +232,7 @@ SLIME.add(
         ),
         message=(
             "--num-gpus-per-node is {num_gpus_per_node}, but the actor has {actor_num_gpus_per_node} devices on each "
-            "of {actor_num_nodes} nodes: engines on the second node get the address of the first"
+            "of {actor_num_nodes} nodes, so engines on the second node get the address of the first"
         ),
         why="SGLang cannot bind the address of another node, so its engines do not start",
         upstream="slime/ray/rollout.py:949",
@@ -258,7 +261,7 @@ SLIME.add(
     refuse(
         "teacher-of-sglang",
         all_of(a.use_opd, a.opd_type == "sglang", a.opd_teacher_load.is_set),
-        message="with --opd-type sglang, the teacher is a server: --opd-teacher-load is refused",
+        message="--opd-teacher-load does not work with --opd-type sglang, whose teacher is a server",
         upstream=f"{OPTIONS}:1750",
         at=(a.opd_teacher_load, a.opd_type),
         fixes=(drop(a.opd_teacher_load, safety=Safety.SAFE),),
@@ -266,7 +269,7 @@ SLIME.add(
     refuse(
         "teacher-without-distillation",
         all_of(~a.use_opd, a.opd_teacher_load.is_set),
-        message="--opd-teacher-load is given without --use-opd",
+        message="--opd-teacher-load needs --use-opd",
         upstream=f"{OPTIONS}:1757",
         at=(a.opd_teacher_load,),
         fixes=(drop(a.opd_teacher_load, safety=Safety.SAFE),),
@@ -308,7 +311,7 @@ SLIME.add(
         ),
         message=(
             "--update-weight-mode delta needs --update-weight-transport disk and "
-            "--update-weight-local-checkpoint-dir, and no --colocate"
+            "--update-weight-local-checkpoint-dir, and does not work with --colocate"
         ),
         upstream=f"{OPTIONS}:1997",
         at=(a.update_weight_mode, a.update_weight_transport, a.colocate),

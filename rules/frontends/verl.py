@@ -110,7 +110,7 @@ VERL.add(
     refuse(
         "two-micro-batches",
         all_of(TRAINER, STATIC, a.micro_batch_size.is_set, a.ppo_micro_batch_size.is_set),
-        message="ppo_micro_batch_size and ppo_micro_batch_size_per_gpu are both given",
+        message="only one of ppo_micro_batch_size and ppo_micro_batch_size_per_gpu may be given, but both are",
         upstream=f"{ACTOR}:205",
         at=(a.ppo_micro_batch_size, a.micro_batch_size),
     ),
@@ -176,8 +176,8 @@ VERL.add(
             a.rollout_name != "trtllm", a.rollout_expert_parallel_size > 1, a.rollout_expert_parallel_size != REPLICA
         ),
         message=(
-            "the expert-parallel size {rollout_expert_parallel_size} of the rollout is not tensor "
-            "{rollout_tensor_model_parallel_size} x data {rollout_data_parallel_size}"
+            "the rollout's expert-parallel size {rollout_expert_parallel_size} must equal tensor "
+            "{rollout_tensor_model_parallel_size} × data {rollout_data_parallel_size}"
         ),
         upstream=f"{ROLLOUT}:293",
         at=(a.rollout_expert_parallel_size, a.rollout_tensor_model_parallel_size, a.rollout_data_parallel_size),
@@ -186,7 +186,7 @@ VERL.add(
     refuse(
         "rollout-mode",
         a.rollout_mode == "sync",
-        message="the rollout mode sync no longer exists",
+        message="the rollout mode sync was removed",
         upstream=f"{ROLLOUT}:280",
         fixes=(put(a.rollout_mode, "async", safety=Safety.SAFE),),
     ),
