@@ -23,10 +23,12 @@ CALCULATOR = "megatron/core/num_microbatches_calculator.py:381"
 
 ROUND = 32
 """Global batches that were chosen on purpose, rather than mistyped, are multiples of this."""
-_PLAIN = "global batch {total} is not a multiple of micro batch {micro} x data parallel {ranks} = {unit}"
+_PLAIN = (
+    "the global batch size {total} is not a multiple of micro-batch size {micro} × data-parallel size {ranks} = {unit}"
+)
 _SHARDED = (
-    "global batch {total} is not a multiple of micro batch {micro} x data parallel {ranks} x weight shards {held} "
-    "= {unit}"
+    "the global batch size {total} is not a multiple of micro-batch size {micro} × data-parallel size {ranks} × "
+    "weight shards {held} = {unit}"
 )
 
 
@@ -108,7 +110,7 @@ def _smaller_parts(micro: Value, total: int, ranks: int) -> Iterator[Fix]:
     above = below * 2 if _is_power(total) else next((s for s in range(micro.raw, share) if share % s == 0), share)
     for size in (below, above):
         if share % size == 0 and (edits := micro.becomes(size)):
-            yield Fix(f"set the micro batch to {size}", edits, offered=True)
+            yield Fix(f"set the micro-batch size to {size}", edits, offered=True)
 
 
 def _totals(total: Value, unit: int, settled: bool) -> Iterator[Fix]:
@@ -130,7 +132,7 @@ def _totals(total: Value, unit: int, settled: bool) -> Iterator[Fix]:
     )
     for size in dict.fromkeys([*round_ones, near, far] if guess else [near]):
         if size and (edits := total.becomes(size)):
-            yield Fix(f"set the global batch to {size}", edits, offered=guess)
+            yield Fix(f"set the global batch size to {size}", edits, offered=guess)
 
 
 def _evaluates(job: Job, ranks: int) -> bool:

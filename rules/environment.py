@@ -160,7 +160,7 @@ def loopback_between_nodes(job: Job) -> Iterator[Finding]:
     nodes = launch.nodes.value if launch.nodes is not None and not launch.nodes.assumed else None
     if isinstance(nodes, int) and nodes > 1:
         message = Message(
-            "{name} is lo, which does not reach other nodes, but the launch has {nodes} nodes", name=name, nodes=nodes
+            "{name} is lo, the loopback interface, which does not reach other nodes, but the launch has {nodes} nodes", name=name, nodes=nodes
         )
         yield Finding(message, given[name].span)
 
@@ -245,7 +245,7 @@ def blocking_launches(job: Job) -> Iterator[Finding]:
     if a.get("skip_train").raw is True or not isinstance(iterations, int) or iterations < LONG:
         return
     message = Message(
-        "{name} is 1, which is for debugging: the host waits for each kernel, and nothing overlaps", name=name
+        "{name}=1 is meant for debugging, because the host waits for each kernel and nothing overlaps", name=name
     )
     yield Finding(message, given[name].span)
 

@@ -256,7 +256,7 @@ def _unused(found: list[Stray]) -> Iterator[Finding]:
 def _finding(stray: Stray, *, fixable: bool) -> Finding:
     name, weight = stray.key[-1], Severity(stray.weight)
     ignored = "no loader accepts it" if stray.where.endswith("data_loader") else "it is silently ignored"
-    fate = "the framework refuses it" if weight is Severity.ERROR else ignored
+    fate = "the framework rejects it" if weight is Severity.ERROR else ignored
     hint = Message("; did you mean {near!r}?", near=stray.near) if stray.near else ""
     slip = len(stray.near) - len(name) if isinstance(name, str) else 0
     fix = (

@@ -256,4 +256,4 @@ def _imports(root: Failure) -> bool:
 
 def _refused(statement: Statement) -> str:
     framework = statement.framework
-    return Message("{framework} refuses this configuration in {place}", framework=framework, place=statement.place)
+    return Message("{framework} rejects this configuration in {place}", framework=framework, place=statement.place)

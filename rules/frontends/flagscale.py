@@ -50,7 +50,10 @@ FLAGSCALE.add(
         "mesh-batch",
         a.mesh_micro * a.mesh_data,
         a.global_batch_size,
-        message="global batch {global_batch_size} is not a multiple of micro-batch {mesh_micro} x data {mesh_data}",
+        message=(
+            "the global batch size {global_batch_size} is not a multiple of micro-batch size {mesh_micro} × "
+            "data-parallel size {mesh_data}"
+        ),
         upstream="megatron/core/num_microbatches_calculator.py:348",
         when=all_of(MESHES, a.rampup_batch_size.is_none, ~a.decrease_batch_size_if_needed, a.global_batch_size.given),
         at=(a.global_batch_size, a.hetero_process_meshes),

@@ -76,8 +76,8 @@ MCORE_ADAPTER.add(
         a.samples_per_update,
         a.rl_samples_per_rank,
         message=(
-            "each data-parallel rank trains on {rl_samples_per_rank} samples of a rollout, which is not a "
-            "multiple of per_device_train_batch_size x gradient_accumulation_steps = {samples_per_update}"
+            "each data-parallel rank trains on {rl_samples_per_rank} samples of a rollout, which is not a multiple of "
+            "per_device_train_batch_size × gradient_accumulation_steps = {samples_per_update}"
         ),
         why=LATE,
         upstream="roll/distributed/scheduler/protocol.py:807",
@@ -91,7 +91,7 @@ MCORE_ADAPTER.add(
         a.engine_devices,
         message=(
             "the {engine_devices} devices of actor_infer are not a multiple of its tensor "
-            "{engine_tensor_parallel_size} x pipeline {engine_pipeline_parallel_size}"
+            "{engine_tensor_parallel_size} × pipeline {engine_pipeline_parallel_size}"
         ),
         why="the config is refused before Ray starts",
         upstream="roll/configs/worker_config.py:313",
@@ -104,7 +104,7 @@ MCORE_ADAPTER.add(
         a.reference_devices,
         message=(
             "the reference's {reference_devices} devices are not a multiple of its tensor "
-            "{reference_tensor_model_parallel_size} x pipeline {reference_pipeline_model_parallel_size} x context "
+            "{reference_tensor_model_parallel_size} × pipeline {reference_pipeline_model_parallel_size} × context "
             "{reference_context_parallel_size}"
         ),
         why="creating the reference's process groups fails, after the engines have started",
@@ -118,7 +118,7 @@ MCORE_ADAPTER.add(
         a.critic_devices,
         message=(
             "the critic's {critic_devices} devices are not a multiple of its tensor "
-            "{critic_tensor_model_parallel_size} x pipeline {critic_pipeline_model_parallel_size} x context "
+            "{critic_tensor_model_parallel_size} × pipeline {critic_pipeline_model_parallel_size} × context "
             "{critic_context_parallel_size}"
         ),
         why="creating the critic's process groups fails, after the engines have started",

@@ -114,7 +114,7 @@ BRIDGE.add(
         2 * a.context_parallel_size,
         a.seq_length,
         message=(
-            "a sequence of {seq_length} tokens is not divisible by 2 x {context_parallel_size} context-parallel ranks"
+            "a sequence of {seq_length} tokens is not divisible by 2 × {context_parallel_size} context-parallel ranks"
         ),
         upstream=f"{CONFIG}:1431",
         when=a.context_parallel_size > 1,
@@ -125,8 +125,8 @@ BRIDGE.add(
         EVALUATED,
         a.eval_global_batch_size,
         message=(
-            "an evaluation batch of {eval_global_batch_size} is not divisible by a micro-batch of "
-            "{eval_micro_batch_size} x {data_parallel_size} data-parallel ranks"
+            "an evaluation batch of {eval_global_batch_size} is not divisible by micro-batch size "
+            "{eval_micro_batch_size} × {data_parallel_size} data-parallel ranks"
         ),
         upstream=f"{CONFIG}:1330",
         when=all_of(a.eval_global_batch_size.is_set, ~a.dist_eval_context_parallel_size.is_set),

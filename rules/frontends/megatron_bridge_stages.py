@@ -22,7 +22,8 @@ BRIDGE.add(
         "layout-over-virtual-stages",
         all_of(VIRTUAL.is_set, a.layout_num_stages != a.pipeline_model_parallel_size * VIRTUAL),
         message=(
-            "the pipeline layout has {layout_num_stages} stages, which differs from {pipeline_model_parallel_size} pipeline ranks x {num_virtual_stages_per_pipeline_rank} virtual stages"
+            "the pipeline layout has {layout_num_stages} stages, which differs from {pipeline_model_parallel_size} "
+            "pipeline ranks × {num_virtual_stages_per_pipeline_rank} virtual stages"
         ),
         why=DIES,
         upstream=f"{CORE}:1971",

@@ -38,7 +38,7 @@ FSDP2.add(
         a.expert_model_parallel_size * EXPERTS,
         a.devices,
         message=(
-            "{devices} devices are not a multiple of ep_size {expert_model_parallel_size} x ep_fsdp_size "
+            "{devices} devices are not a multiple of ep_size {expert_model_parallel_size} × ep_fsdp_size "
             "{fsdp2_parallel_ep_fsdp_size}"
         ),
         why=MESH,

@@ -25,8 +25,8 @@ MS_SWIFT.add(
             a.generation_batch_size != a.global_batch_size * a.steps_per_generation,
         ),
         message=(
-            "--generation_batch_size is {generation_batch_size}, but it must equal the global batch "
-            "{global_batch_size} x {steps_per_generation} steps"
+            "--generation_batch_size is {generation_batch_size}, but it must equal the global batch size "
+            "{global_batch_size} × {steps_per_generation} steps"
         ),
         upstream=f"{ARGUMENTS}:277",
         at=(a.generation_batch_size, a.steps_per_generation),

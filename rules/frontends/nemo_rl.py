@@ -182,7 +182,7 @@ NEMO_RL.add(
                 all_of(a.num_nodes > 1, a.generation_num_nodes >= a.num_nodes),
             ),
         ),
-        message="the devices reserved for generation leave none of {num_nodes} x {gpus_per_node} for training",
+        message="the devices reserved for generation leave none of {num_nodes} × {gpus_per_node} for training",
         upstream=f"{GRPO}:636",
         at=(a.generation_gpus_per_node, a.generation_num_nodes, a.num_nodes, a.gpus_per_node),
     ),

@@ -23,7 +23,7 @@ NEMO_RL.add(
         ENGINE,
         a.world_size,
         message=(
-            "{world_size} devices are not a multiple of vLLM's tensor {vllm_tensor_parallel_size} x pipeline "
+            "{world_size} devices are not a multiple of vLLM's tensor {vllm_tensor_parallel_size} × pipeline "
             "{vllm_pipeline_parallel_size}"
         ),
         upstream=f"{VLLM}:110",
@@ -55,8 +55,8 @@ NEMO_RL.add(
         TEACHER,
         a.world_size,
         message=(
-            "{world_size} devices are not a multiple of the teacher's tensor {teacher_tensor_model_parallel_size} x "
-            "pipeline {teacher_pipeline_model_parallel_size} x context {teacher_context_parallel_size} = {teacher}"
+            "{world_size} devices are not a multiple of the teacher's tensor {teacher_tensor_model_parallel_size} × "
+            "pipeline {teacher_pipeline_model_parallel_size} × context {teacher_context_parallel_size} = {teacher}"
         ),
         upstream="nemo_rl/models/policy/lm_policy.py:197",
         when=a.teacher_megatron_enabled,
@@ -80,8 +80,8 @@ NEMO_RL.add(
         VALUE,
         a.world_size,
         message=(
-            "{world_size} devices are not a multiple of the value model's tensor {value_tensor_model_parallel_size} x "
-            "pipeline {value_pipeline_model_parallel_size} x context {value_context_parallel_size} = {value}"
+            "{world_size} devices are not a multiple of the value model's tensor {value_tensor_model_parallel_size} × "
+            "pipeline {value_pipeline_model_parallel_size} × context {value_context_parallel_size} = {value}"
         ),
         upstream="nemo_rl/models/value/lm_value.py:132",
         when=a.value_megatron_enabled,
@@ -207,7 +207,7 @@ NEMO_RL.add(
         a.global_batch_size,
         SAMPLES,
         message=(
-            "{num_prompts_per_step} prompts x {num_generations_per_prompt} generations are not a multiple of "
+            "{num_prompts_per_step} prompts × {num_generations_per_prompt} generations are not a multiple of "
             "policy.train_global_batch_size {global_batch_size}"
         ),
         why="an update needs whole batches, so the first one is refused, after the first rollout",
@@ -220,7 +220,7 @@ NEMO_RL.add(
         a.global_batch_size,
         a.distillation_prompts * a.distillation_generations,
         message=(
-            "{distillation_prompts} prompts x {distillation_generations} generations are not a multiple of "
+            "{distillation_prompts} prompts × {distillation_generations} generations are not a multiple of "
             "policy.train_global_batch_size {global_batch_size}"
         ),
         why="an update needs whole batches, so the first one is refused, after the first rollout",

@@ -33,7 +33,7 @@ SLIME.add(
             a.global_batch_size != SAMPLES // a.num_steps_per_rollout,
         ),
         message=(
-            "--global-batch-size is {global_batch_size}, but a rollout of {rollout_batch_size} prompts x "
+            "--global-batch-size is {global_batch_size}, but a rollout of {rollout_batch_size} prompts × "
             "{n_samples_per_prompt} samples in {num_steps_per_rollout} steps gives batches of {made}"
         ),
         upstream=f"{OPTIONS}:1910",
@@ -46,7 +46,7 @@ SLIME.add(
         all_of(COUNTED, a.global_batch_size > SAMPLES),
         message=(
             "--global-batch-size is {global_batch_size}, but a rollout has only {samples} samples "
-            "({rollout_batch_size} prompts x {n_samples_per_prompt} samples)"
+            "({rollout_batch_size} prompts × {n_samples_per_prompt} samples)"
         ),
         why="the run is refused after the first rollout, which is too small for a step",
         upstream="slime/utils/dp_schedule.py:136",

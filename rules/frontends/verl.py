@@ -25,7 +25,7 @@ VERL.add(
         a.data_parallel_size,
         SAMPLES,
         message=(
-            "a mini-batch of {ppo_mini_batch_size} prompts x {rollout_n} samples is not divisible by "
+            "a mini-batch of {ppo_mini_batch_size} prompts × {rollout_n} samples is not divisible by "
             "{data_parallel_size} data-parallel ranks"
         ),
         why=LATE,
@@ -43,7 +43,7 @@ VERL.add(
         a.micro_batch_size,
         EACH,
         message=(
-            "{each} samples of a mini-batch on a rank ({ppo_mini_batch_size} prompts x {rollout_n} samples / "
+            "{each} samples of a mini-batch on a rank ({ppo_mini_batch_size} prompts × {rollout_n} samples / "
             "{data_parallel_size} ranks) are not a multiple of the micro-batch {micro_batch_size}"
         ),
         why=LATE,
@@ -59,8 +59,8 @@ VERL.add(
         a.data_parallel_size * a.micro_batch_size,
         a.train_batch_size * a.rollout_n,
         message=(
-            "a batch of {train_batch_size} prompts x {rollout_n} samples is not a multiple of {data_parallel_size} "
-            "data-parallel ranks x micro-batch {micro_batch_size}"
+            "a batch of {train_batch_size} prompts × {rollout_n} samples is not a multiple of {data_parallel_size} "
+            "data-parallel ranks × micro-batch size {micro_batch_size}"
         ),
         upstream="verl/utils/config.py:110",
         when=all_of(TRAINER, STATIC, a.micro_batch_size.is_set),
@@ -163,7 +163,7 @@ VERL.add(
         "rollout-over-nodes",
         all_of(TRAINER, a.n_gpus_per_node < REPLICA, REPLICA % a.n_gpus_per_node != 0),
         message=(
-            "a rollout engine needs tensor {rollout_tensor_model_parallel_size} x data {rollout_data_parallel_size} "
+            "a rollout engine needs tensor {rollout_tensor_model_parallel_size} × data {rollout_data_parallel_size} "
             "devices, which is not a multiple of the {n_gpus_per_node} devices per node"
         ),
         why="the run waits for devices that no node has, or it is refused",

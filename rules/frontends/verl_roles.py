@@ -68,9 +68,8 @@ VERL.add(
         CRITIC_RANKS,
         a.world_size,
         message=(
-            "{world_size} devices are not a multiple of the critic's tensor {critic_tensor_model_parallel_size} x "
-            "pipeline "
-            "{critic_pipeline_model_parallel_size} x context {critic_context_parallel_size}"
+            "{world_size} devices are not a multiple of the critic's tensor {critic_tensor_model_parallel_size} × "
+            "pipeline {critic_pipeline_model_parallel_size} × context {critic_context_parallel_size}"
         ),
         upstream="verl/workers/engine/megatron/transformer_impl.py:272",
         when=all_of(TRAINER, CRITIC),
@@ -86,7 +85,7 @@ VERL.add(
         "rollout-above-devices",
         all_of(TRAINER, a.hybrid_engine, a.world_size.is_set, a.world_size < REPLICA),
         message=(
-            "a rollout engine needs tensor {rollout_tensor_model_parallel_size} x data {rollout_data_parallel_size} "
+            "a rollout engine needs tensor {rollout_tensor_model_parallel_size} × data {rollout_data_parallel_size} "
             "devices, but the run has {world_size}, so no engine is started"
         ),
         upstream="verl/workers/rollout/llm_server.py:554",
@@ -161,7 +160,9 @@ VERL.add(
         "tokens-below-sequence",
         all_of(TRAINER, a.use_dynamic_bsz, a.ppo_max_token_len_per_gpu * a.context_parallel_size < a.seq_length),
         message=(
-            "a micro-batch holds {ppo_max_token_len_per_gpu} x {context_parallel_size} tokens (ppo_max_token_len_per_gpu x context-parallel size), but a prompt with its response can have up to {seq_length}"
+            "a micro-batch holds {ppo_max_token_len_per_gpu} × {context_parallel_size} tokens "
+            "(ppo_max_token_len_per_gpu × context-parallel size), but a prompt with its response can have up to "
+            "{seq_length}"
         ),
         why="training fails at the first sequence that is longer",
         upstream="verl/utils/seqlen_balancing.py:384",
@@ -219,7 +220,7 @@ VERL.add(
         TEACHER,
         POOL,
         message=(
-            "the teacher's engine needs tensor {teacher_tensor_model_parallel_size} x data "
+            "the teacher's engine needs tensor {teacher_tensor_model_parallel_size} × data "
             "{teacher_data_parallel_size} devices, which do not divide its pool of {distillation_nnodes} × "
             "{distillation_n_gpus_per_node}"
         ),

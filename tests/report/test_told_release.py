@@ -146,8 +146,8 @@ def test_a_layout_without_what_may_be_added_says_so() -> None:
     ("sizes", "says"),
     [
         ("--model-parallel-size 2 --batch-size 8", "DP 4 · TP 2 · PP 1 · CP 1 on 8 devices"),
-        ("--model-parallel-size 4 --batch-size 8", "batch        16 = micro 8 x 1 micro-batches x DP 2"),
-        ("--batch-size 4", "batch        32 = micro 4 x 1 micro-batches x DP 8"),
+        ("--model-parallel-size 4 --batch-size 8", "batch        16 = micro 8 × 1 micro-batches × DP 2"),
+        ("--batch-size 4", "batch        32 = micro 4 × 1 micro-batches × DP 8"),
         ("--model-parallel-size 8 --tensor-model-parallel-size 2", "DP 4 · TP 2 · PP 1"),
     ],
 )
