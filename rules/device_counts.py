@@ -16,7 +16,7 @@ COUNT_UPSTREAM = {
     "pynative": "mindformers/pynative/distributed/parallel_dims.py:127",
 }
 COUNT_FEWER = {**COUNT_UPSTREAM, "pynative": "mindformers/pynative/trainer/trainer.py:575"}
-"""The place where a run with fewer devices than one replica needs is refused; an indivisible larger number is refused
+"""The place where a run with fewer devices than one replica needs is rejected; an indivisible larger number is rejected
 later."""
 
 MOST_NODES = 32
@@ -183,7 +183,7 @@ def devices_missing(job: Job) -> Iterator[Finding]:
     stated number (`--world-size`).
 
     ## Why is this bad?
-    Ray places the workers of a run together. verl refuses a run that requests more devices than are available; other
+    Ray places the workers of a run together. verl rejects a run that requests more devices than are available; other
     front ends wait for devices that never become available.
 
     ## Example

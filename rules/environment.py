@@ -25,7 +25,7 @@ OPTIONS = (
 
 @rule(id="environment-value", severity=Severity.WARNING, reads=(OF_ENVIRONMENT,))
 def environment_value(job: Job) -> Iterator[Finding]:
-    """An environment variable of the launch has a value that the library reading it refuses or ignores.
+    """An environment variable of the launch has a value that the library reading it rejects or ignores.
 
     ## What it does
     Checks `HCCL_BUFFSIZE`, `NCCL_BUFFSIZE` and the allocator settings `PYTORCH_CUDA_ALLOC_CONF` and
@@ -33,8 +33,8 @@ def environment_value(job: Job) -> Iterator[Finding]:
     exclude each other.
 
     ## Why is this bad?
-    PyTorch stops with "Unrecognized CachingAllocator option" at the first allocation; the Ascend allocator refuses
-    `expandable_segments` together with `max_split_size_mb` or `garbage_collection_threshold`. HCCL refuses a buffer
+    PyTorch stops with "Unrecognized CachingAllocator option" at the first allocation; the Ascend allocator rejects
+    `expandable_segments` together with `max_split_size_mb` or `garbage_collection_threshold`. HCCL rejects a buffer
     size that is not a number.
 
     ## Example

@@ -283,7 +283,7 @@ def data_split_empty(job: Job) -> Iterator[Finding]:
     ## Why is this bad?
     The loader adds passes over the split until it has enough tokens. For a split without tokens, this loop never ends,
     so all processes wait until the job reaches its time limit. Datasets without weights are weighted by their number
-    of samples, and a dataset without samples is refused.
+    of samples, and a dataset without samples is rejected.
 
     ## Example
     With 40 sequences in the dataset, under `--site`:

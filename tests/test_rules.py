@@ -210,12 +210,12 @@ SHARED = {
     ("megatron/interleaved-group-left-over", "megatron/interleaved-micro-batches-left-over"):
         "the same for what the groups leave over",
     ("mindspeed/buffer-pad", "mindspeed/buffer-pad-zero"):
-        "one comparison, of a number that is rejected and of one that only pads nothing",
+        "one comparison, of a number that is refused and of one that only pads nothing",
     ("mindspeed/fb-overlap-expert-parallel", "mindspeed/fb-overlap-expert-tensor"):
         "one condition on two layout options; what mends it differs",
     ("mindspeed/tp-extend-ep-async", "mindspeed/tp-extend-ep-grouped-gemm"): "one condition wants two switches",
     ("mindspeed/ema-decay", "mindspeed/ema-decay-negative"):
-        "one condition with two bounds, of which one is rejected for every optimizer",
+        "one condition with two bounds, of which one is refused for every optimizer",
     ("mindspeed/dualpipev-micro-batches", "mindspeed/dualpipev-micro-batches-edge"):
         "one bound, and the one more that the documents ask for",
     ("mindspeed/recompute-in-bubble-layers", "mindspeed/recompute-in-bubble-layers-per-rank"):

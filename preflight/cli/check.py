@@ -266,7 +266,7 @@ def _narrowed(report: Report, checker: Checker, scope: Scope) -> Report:
         if stale:
             number = sum(stale.values())
             entries = "1 entry" if number == 1 else f"{number} entries"
-            text = local(f"{entries} in {scope.baseline} are no longer needed; record the baseline again")
+            text = local(f"{scope.baseline} has {entries} without a finding; record the baseline again")
             print(f"preflight: {text}", file=sys.stderr)
     if scope.diff_base is not None:
         from preflight.checking.findings_since_revision import Changes

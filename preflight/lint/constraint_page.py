@@ -24,7 +24,7 @@ class Spelled(NamedTuple):
 Spell = Callable[[Handle], Spelled]
 _OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _COMPARED = {"<": "is less than", "<=": "is at most", ">": "is greater than", ">=": "is at least"}
-_PLAIN = {"+": "+", "-": "-", "*": "x", "/": "/", "//": "/"}
+_PLAIN = {"+": "+", "-": "-", "*": "×", "/": "/", "//": "/"}
 
 
 def as_typed(handle: Handle) -> Spelled:

@@ -8,7 +8,7 @@ from preflight.lint.constraint import Constraint, ConstraintSet, refuse
 from preflight.lint.expressions import Expression, Handles, all_of, any_of
 from preflight.source.finding import Severity
 
-UNCHECKED = "no check covers this value, and the run is not the one that was intended"
+UNCHECKED = "no check rejects this value, but the run is not the one that was intended"
 VERL, NEMO_RL = ConstraintSet("verl", why=UNCHECKED), ConstraintSet("nemo-rl", why=UNCHECKED)
 SLIME, MS_SWIFT = ConstraintSet("slime", why=UNCHECKED), ConstraintSet("ms-swift", why=UNCHECKED)
 a = Handles(megatron_names() | names("verl") | names("nemo-rl") | names("slime") | names("ms-swift"))
@@ -86,7 +86,7 @@ def rate(trains: Expression, upstream: str) -> Constraint:
         all_of(trains, a.lr >= RATE),
         message="the learning rate {lr} is typical of pre-training, but published reinforcement-learning runs that "
         "train all weights use about 1e-6",
-        why="the policy leaves the model that it started from within a few steps; the exponent may be wrong",
+        why="the policy moves away from its initial model within a few steps. The exponent may be wrong",
         upstream=upstream,
         severity=Severity.WARNING,
         at=(a.lr,),
@@ -98,8 +98,11 @@ def clipping(trains: Expression, low: Expression, high: Expression, upstream: st
     return refuse(
         "clip-range-reversed",
         all_of(trains, low.is_set, high.is_set, high < low),
-        message="{high}, the upper end of the clipping range, is below {low}, the lower end",
-        why="methods with two ends have a higher upper end, so that unlikely tokens can gain; a digit may be wrong",
+        message="the upper end of the clipping range, {high}, is below the lower end, {low}",
+        why=(
+            "methods with two limits use a higher upper limit, so that unlikely tokens can gain probability. A digit "
+            "may be wrong"
+        ),
         shows={"high": high, "low": low},
         upstream=upstream,
         severity=Severity.WARNING,
@@ -113,7 +116,7 @@ def warm_up(trains: Expression, share: Expression, upstream: str, after: str) ->
         "warm-up-most-of-run",
         all_of(trains, share.is_set, share >= MOST, share <= 1),
         message="the warm-up takes a fraction of {share} of the run, but 0 to 0.1 is usual",
-        why="most steps are taken at a rate below the intended one; the number may lack a zero after the point",
+        why="most steps use a learning rate below the intended one. A zero after the decimal point may be missing",
         shows={"share": share},
         upstream=upstream,
         severity=Severity.WARNING,
@@ -216,7 +219,7 @@ VERL.add(
             a.overlong_len > a.max_resp_len,
         ),
         message="overlong_buffer_cfg.len {overlong_len} is above max_resp_len {max_resp_len}, the length of a response",
-        why="the reward manager is refused when it is created, after the models are loaded",
+        why="creating the reward manager fails after the models are loaded",
         upstream="verl/experimental/reward_loop/reward_manager/dapo.py:43",
         at=(a.overlong_len, a.max_resp_len),
     ),
@@ -224,7 +227,7 @@ VERL.add(
         "greedy-rollouts",
         all_of(TRAINER, ~a.rollout_val_do_sample, ~a.distillation_enabled, a.rollout_temperature <= 0),
         message="at rollout.temperature {rollout_temperature}, all samples of a prompt are identical",
-        why="groups of equal samples have no advantage, and the actor divides its logits by the temperature",
+        why="groups of identical samples have no advantage, and the actor divides its logits by the temperature",
         upstream="verl/workers/engine/megatron/transformer_impl.py:1191",
         severity=Severity.WARNING,
         at=(a.rollout_temperature,),
@@ -251,7 +254,7 @@ NEMO_RL.add(
         "greedy-rollouts",
         all_of(a.num_generations_per_prompt > 1, a.generation_temperature == 0),
         message="at policy.generation.temperature 0, all generations of a prompt are identical",
-        why="groups of equal generations have no advantage, so the model learns nothing",
+        why="groups of identical generations have no advantage, so the model learns nothing",
         upstream="nemo_rl/algorithms/advantage_estimator.py:72",
         severity=Severity.WARNING,
         at=(a.generation_temperature,),
@@ -267,7 +270,7 @@ NEMO_RL.add(
         ),
         message="checkpoints are ranked by {checkpoint_metric} with higher_is_better {checkpoint_higher_is_better}, so the "
         "worst ones are kept",
-        why="keep_top_k deletes the best checkpoints, and the last evaluation takes the worst one",
+        why="the best checkpoints are deleted (keep_top_k), and the last evaluation uses the worst one",
         upstream="nemo_rl/utils/checkpoint.py:350",
         severity=Severity.WARNING,
         at=(a.checkpoint_higher_is_better, a.checkpoint_metric),
@@ -280,7 +283,7 @@ SLIME.add(
         "random-reward",
         all_of(OWN_REWARD, a.rm_type == "random"),
         message="--rm-type random draws each reward, 0 or 1, at random",
-        why="the option tests the data flow; the policy learns noise",
+        why="the option is meant for testing the data flow, so the policy learns noise",
         upstream="slime/rollout/rm_hub/__init__.py:91",
         severity=Severity.WARNING,
         at=(a.rm_type,),
@@ -299,7 +302,7 @@ SLIME.add(
         all_of(a.advantage_estimator == "gspo", a.eps_clip >= WIDE, a.rollout_batch_size.is_set),
         message="--eps-clip {eps_clip} is the range of a token's ratio, but gspo clips the ratio of a sequence, for which "
         "published runs use 1e-4 to 4e-4",
-        why="the mean over the tokens of a sequence hardly leaves such a range, so nothing is clipped",
+        why="the mean ratio over the tokens of a sequence hardly ever leaves such a wide range, so nothing is clipped",
         upstream="slime/backends/megatron_utils/loss.py:965",
         severity=Severity.WARNING,
         at=(a.eps_clip, a.advantage_estimator),
@@ -315,8 +318,11 @@ MS_SWIFT.add(
     refuse(
         "balance-loss-outweighs",
         a.moe_aux_loss_coeff >= 1,
-        message="the router's loss outweighs the loss of the language model: --moe_aux_loss_coeff {moe_aux_loss_coeff}",
-        why="published runs use 1e-6 to 0.02: with this value the run balances the experts and learns nothing else",
+        message=(
+            "--moe_aux_loss_coeff {moe_aux_loss_coeff} makes the router's loss outweigh the loss of the language "
+            "model"
+        ),
+        why="published runs use 1e-6 to 0.02. With this value, the run balances the experts but learns nothing else",
         upstream="megatron/core/transformer/moe/router.py:259",
         severity=Severity.WARNING,
         at=(a.moe_aux_loss_coeff,),
@@ -333,7 +339,7 @@ MS_SWIFT.add(
         message=(
             "--beta is {beta}, but published runs with {rlhf_type} use 0.1 to 0.5; the decimal point may be missing"
         ),
-        why="the model is held to the reference model, so it hardly learns the preferences",
+        why="the model is held so close to the reference model that it hardly learns the preferences",
         upstream="swift/megatron/trainers/dpo_trainer.py:25",
         severity=Severity.WARNING,
         at=(a.beta,),
@@ -356,7 +362,7 @@ MS_SWIFT.add(
             "--lr {lr} is unusually high for fine-tuning all weights, which usually takes about 1e-5; the exponent "
             "may be wrong"
         ),
-        why="what the model knows is lost within a few steps",
+        why="the model loses what it knows within a few steps",
         upstream="swift/megatron/arguments/megatron_args.py:529",
         severity=Severity.WARNING,
         at=(a.lr,),

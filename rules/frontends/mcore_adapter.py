@@ -8,7 +8,7 @@ from preflight.lint.constraint import ConstraintSet, divides, put, refuse
 from preflight.lint.expressions import Handles, all_of, any_of
 from preflight.source.finding import Safety, Severity
 
-DIES = "the run is refused at startup, when the arguments are created"
+DIES = "the run fails at startup, when the arguments are created"
 LATE = "the first training step fails, after the first rollout has been generated"
 MCORE_ADAPTER = ConstraintSet("mcore-adapter", why=DIES)
 a = Handles(megatron_names() | names("mcore-adapter") | DERIVED)
@@ -65,7 +65,7 @@ MCORE_ADAPTER.add(
         message=(
             "a rollout_batch_size of {rollout_batch_size} is not divisible by {data_parallel_size} data-parallel ranks"
         ),
-        why="the config is refused before Ray starts",
+        why="the config is rejected before Ray starts",
         upstream="roll/utils/config_utils.py:87",
         when=ACTOR,
         at=(a.rollout_batch_size, a.role_devices),
@@ -93,7 +93,7 @@ MCORE_ADAPTER.add(
             "the {engine_devices} devices of actor_infer are not a multiple of its tensor "
             "{engine_tensor_parallel_size} × pipeline {engine_pipeline_parallel_size}"
         ),
-        why="the config is refused before Ray starts",
+        why="the config is rejected before Ray starts",
         upstream="roll/configs/worker_config.py:313",
         when=all_of(ROLL, a.engine_strategy == "vllm"),
         at=(a.engine_tensor_parallel_size, a.engine_devices),
@@ -136,7 +136,7 @@ MCORE_ADAPTER.add(
             "the published model has {published_layers} layers (including other parts that count as layers), which "
             "are not divisible by {all_stages} stages"
         ),
-        why="the config of the network is refused, if the model is the unmodified published one",
+        why="the network's config is rejected if the model is the unmodified published one",
         upstream=f"{CONFIG}:397",
         severity=Severity.WARNING,
         at=(a.pipeline_model_parallel_size, a.model_path),

@@ -6,7 +6,7 @@ from preflight.lint.constraint import ConstraintSet, conflicts, divides, put, re
 from preflight.lint.expressions import Handles, all_of, any_of
 from preflight.source.finding import Safety, Severity
 
-DIES = "the run is refused at startup, after the devices have been allocated"
+DIES = "the run fails at startup, after the devices have been allocated"
 BRIDGE = ConstraintSet("megatron-bridge", why=DIES)
 a = Handles(megatron_names() | names("megatron-bridge"))
 CONFIG = "src/megatron/bridge/training/config.py"
@@ -65,7 +65,7 @@ BRIDGE.add(
         "nothing-offloaded",
         all_of(a.cpu_offloading, ~a.cpu_offloading_activations, ~a.cpu_offloading_weights),
         message="cpu_offloading is on, but cpu_offloading_activations and cpu_offloading_weights are both off",
-        why="Transformer Engine refuses the setting when the model is built, because there is nothing to offload",
+        why="Transformer Engine rejects the setting when the model is built, because there is nothing to offload",
         upstream="megatron/core/extensions/transformer_engine.py:3343",
         fixes=(put(a.cpu_offloading, False, safety=Safety.SAFE), put(a.cpu_offloading_activations, True)),
     ),

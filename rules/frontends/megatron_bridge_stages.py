@@ -8,14 +8,14 @@ from preflight.lint.expressions import Handles, all_of
 from preflight.source.finding import Severity
 
 PUBLISHED = (
-    "the run is refused when the network is built. If the config names a model, its published number of layers is used"
+    "the run fails when the network is built. If the config names a model, its published number of layers is used"
 )
 BRIDGE = ConstraintSet("megatron-bridge", why=PUBLISHED)
 a = Handles(megatron_names() | names("megatron-bridge") | DERIVED)
 CORE = "megatron/core/transformer/transformer_config.py"
 VIRTUAL = a.num_virtual_stages_per_pipeline_rank
 FIRST, LAST = a.decoder_first_pipeline_num_layers, a.decoder_last_pipeline_num_layers
-DIES = "the run is refused at startup, after the devices have been allocated"
+DIES = "the run fails at startup, after the devices have been allocated"
 
 BRIDGE.add(
     refuse(

@@ -8,7 +8,7 @@ from preflight.lint.expressions import Handles, all_of
 from preflight.source.finding import Safety, Severity
 
 MESH = "every rank fails when the parallel state is created, after the process group has been initialized"
-DIES = "the run is refused at startup, when the arguments are read"
+DIES = "the run fails at startup, when the arguments are read"
 FSDP2 = ConstraintSet("mindspeed-llm-fsdp2", why=DIES)
 a = Handles(megatron_names() | names("mindspeed-llm-fsdp2") | DERIVED)
 ARGUMENTS = "mindspeed_llm/fsdp2/utils/arguments.py"
@@ -112,7 +112,7 @@ FSDP2.add(
             "the published model has {published_heads} attention heads, which are not divisible by cp_size "
             "{context_parallel_size}"
         ),
-        why="the run fails when the layers are wrapped, if the model is the unmodified published one",
+        why="the run fails when the layers are wrapped if the model is the unmodified published one",
         upstream="mindspeed_llm/fsdp2/distributed/mindspeed_parallel_engine.py:77",
         severity=Severity.WARNING,
         when=a.fsdp2_parallel_cp_type == "ulysses",
@@ -127,7 +127,7 @@ FSDP2.add(
             "the published model has {published_experts} experts, which are not divisible by ep_size "
             "{expert_model_parallel_size}"
         ),
-        why="the run fails when the experts are distributed, if the model is the unmodified published one",
+        why="the run fails when the experts are distributed if the model is the unmodified published one",
         upstream="mindspeed_llm/fsdp2/distributed/expert_parallel/expert_parallel.py:48",
         severity=Severity.WARNING,
         when=a.published_experts > 0,

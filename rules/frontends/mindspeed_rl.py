@@ -6,7 +6,7 @@ from preflight.lint.constraint import ConstraintSet, divides, put, refuse
 from preflight.lint.expressions import Handles, all_of, any_of
 from preflight.source.finding import Safety
 
-DIES = "the run is refused at startup, after Ray has allocated its devices"
+DIES = "the run fails at startup, after Ray has allocated its devices"
 MINDSPEED_RL = ConstraintSet("mindspeed-rl", why=DIES)
 DERIVED = {"generation_ranks", "verifiers", "verifier_weights", "metric_is_verified", "separate_section"}
 a = Handles(megatron_names() | names("mindspeed-rl") | DERIVED)

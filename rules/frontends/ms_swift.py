@@ -7,7 +7,7 @@ from preflight.lint.constraint import ConstraintSet, conflicts, divides, drop, p
 from preflight.lint.expressions import Handles, all_of, any_of
 from preflight.source.finding import Kind, Safety, Severity
 
-REFUSED = "the run is refused at startup"
+REFUSED = "the run fails at startup"
 MS_SWIFT = ConstraintSet("ms-swift", why=REFUSED)
 a = Handles(megatron_names() | names("ms-swift") | DERIVED)
 ARGUMENTS = "swift/megatron/arguments/megatron_args.py"
@@ -206,7 +206,7 @@ MS_SWIFT.add(
             "{pipeline_model_parallel_size} stages, and neither a layout nor the number of layers in the first or "
             "last stage is given"
         ),
-        why="the run is refused when the network is built, if the model is the unmodified published one",
+        why="the run fails when the network is built if the model is the unmodified published one",
         upstream="megatron/core/transformer/transformer_block.py:150",
         severity=Severity.WARNING,
         at=(a.pipeline_model_parallel_size, a.model),
@@ -326,7 +326,7 @@ MS_SWIFT.add(
             "at --temperature 0, all generations of a prompt are identical, and the trainer divides its logits by "
             "the temperature"
         ),
-        why="groups of equal generations have no advantage, and log-probabilities are not a number",
+        why="groups of identical generations have no advantage, and log-probabilities are NaN",
         upstream="swift/megatron/trainers/grpo_trainer.py:896",
         severity=Severity.WARNING,
         at=(a.temperature,),

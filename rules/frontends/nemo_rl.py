@@ -7,7 +7,7 @@ from preflight.lint.constraint import ConstraintSet, divides, put, refuse
 from preflight.lint.expressions import Handles, all_of, any_of, total
 from preflight.source.finding import Safety, Severity
 
-DIES = "the run is refused at startup, after Ray has allocated its devices"
+DIES = "the run fails at startup, after Ray has allocated its devices"
 NEMO_RL = ConstraintSet("nemo-rl", why=DIES)
 a = Handles(megatron_names() | names("nemo-rl") | DERIVED)
 POLICY, SETUP = "nemo_rl/models/policy/lm_policy.py", "nemo_rl/models/megatron/setup.py"

@@ -7,7 +7,7 @@ from preflight.lint.constraint import ConstraintSet, divides, put, refuse
 from preflight.lint.expressions import Handles, all_of
 from preflight.source.finding import Safety, Severity
 
-DIES = "the run is refused when its engines start, after Ray has allocated its devices"
+DIES = "the run fails when its engines start, after Ray has allocated its devices"
 NEMO_RL = ConstraintSet("nemo-rl", why=DIES)
 a = Handles(megatron_names() | names("nemo-rl") | DERIVED)
 VLLM = "nemo_rl/models/generation/vllm/vllm_generation.py"
@@ -210,7 +210,7 @@ NEMO_RL.add(
             "{num_prompts_per_step} prompts × {num_generations_per_prompt} generations are not a multiple of "
             "policy.train_global_batch_size {global_batch_size}"
         ),
-        why="an update needs whole batches, so the first one is refused, after the first rollout",
+        why="an update needs whole batches, so the first update fails after the first rollout",
         upstream="nemo_rl/distributed/batched_data_dict.py:395",
         at=(a.num_prompts_per_step, a.num_generations_per_prompt, a.global_batch_size),
         after=("nemo-rl/on-policy-batch",),
@@ -223,7 +223,7 @@ NEMO_RL.add(
             "{distillation_prompts} prompts × {distillation_generations} generations are not a multiple of "
             "policy.train_global_batch_size {global_batch_size}"
         ),
-        why="an update needs whole batches, so the first one is refused, after the first rollout",
+        why="an update needs whole batches, so the first update fails after the first rollout",
         upstream="nemo_rl/distributed/batched_data_dict.py:395",
         at=(a.distillation_prompts, a.distillation_generations, a.global_batch_size),
     ),

@@ -6,7 +6,7 @@ from preflight.lint.constraint import ConstraintSet, conflicts, drop, put, refus
 from preflight.lint.expressions import Handles, all_of, any_of
 from preflight.source.finding import Safety, Severity
 
-DIES = "the run is refused at startup, after Ray has allocated its devices"
+DIES = "the run fails at startup, after Ray has allocated its devices"
 SLIME = ConstraintSet("slime", why=DIES)
 a = Handles(megatron_names() | names("slime"))
 OPTIONS = "slime/utils/arguments.py"
@@ -48,7 +48,7 @@ SLIME.add(
             "--global-batch-size is {global_batch_size}, but a rollout has only {samples} samples "
             "({rollout_batch_size} prompts × {n_samples_per_prompt} samples)"
         ),
-        why="the run is refused after the first rollout, which is too small for a step",
+        why="the run fails after the first rollout, which is too small for a step",
         upstream="slime/utils/dp_schedule.py:136",
         shows={"samples": SAMPLES},
         at=(a.global_batch_size, a.rollout_batch_size, a.n_samples_per_prompt),
@@ -74,7 +74,7 @@ SLIME.add(
             "at --rollout-temperature 0, all samples of a prompt are identical, and the actor divides its logits by "
             "the temperature"
         ),
-        why="groups of equal samples have no advantage, and log-probabilities are not a number",
+        why="groups of identical samples have no advantage, and log-probabilities are NaN",
         upstream="slime/backends/megatron_utils/loss.py:91",
         severity=Severity.WARNING,
         at=(a.rollout_temperature,),
@@ -359,7 +359,7 @@ SLIME.add(
             ~a.rm_type.starts_with("boxed_"),
         ),
         message="slime has no reward {rm_type}, and --custom-rm-path is not given",
-        why="the first rollout fails, unless the metadata of every sample names another reward",
+        why="the first rollout fails unless the metadata of every sample names another reward",
         severity=Severity.WARNING,
         upstream="slime/rollout/rm_hub/__init__.py:93",
         at=(a.rm_type,),

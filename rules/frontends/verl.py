@@ -6,7 +6,7 @@ from preflight.lint.constraint import ConstraintSet, divides, put, refuse
 from preflight.lint.expressions import Handles, all_of, any_of, nearest_divisor, other_divisor, two_divisors
 from preflight.source.finding import Safety, Severity
 
-DIES = "the run is refused at startup, after Ray has allocated its devices"
+DIES = "the run fails at startup, after Ray has allocated its devices"
 VERL = ConstraintSet("verl", why=DIES)
 a = Handles(megatron_names() | names("verl"))
 TRAINER = a.entry == "verl.trainer.main_ppo"
@@ -166,7 +166,7 @@ VERL.add(
             "a rollout engine needs tensor {rollout_tensor_model_parallel_size} × data {rollout_data_parallel_size} "
             "devices, which is not a multiple of the {n_gpus_per_node} devices per node"
         ),
-        why="the run waits for devices that no node has, or it is refused",
+        why="the run waits for devices that no node has, or it fails",
         upstream="verl/workers/rollout/replica.py:114",
         at=(a.rollout_tensor_model_parallel_size, a.rollout_data_parallel_size, a.n_gpus_per_node),
     ),
@@ -203,7 +203,7 @@ VERL.add(
         message=(
             "a batch of {train_batch_size} samples leaves some of the {data_parallel_size} data-parallel ranks without a sample"
         ),
-        why="the data loader refuses empty batches",
+        why="the data loader rejects empty batches",
         upstream="verl/trainer/sft_trainer.py:241",
         at=(a.train_batch_size,),
         fixes=(put(a.train_batch_size, a.data_parallel_size),),

@@ -6,7 +6,7 @@ from preflight.lint.constraint import ConstraintSet, divides, drop, put, refuse
 from preflight.lint.expressions import Handles, all_of, any_of
 from preflight.source.finding import Safety, Severity
 
-DIES = "the run is refused at startup, after Ray has allocated its devices"
+DIES = "the run fails at startup, after Ray has allocated its devices"
 VERL = ConstraintSet("verl", why=DIES)
 a = Handles(megatron_names() | names("verl"))
 TRAINER = a.entry == "verl.trainer.main_ppo"

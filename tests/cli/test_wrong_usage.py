@@ -87,7 +87,7 @@ def test_exit_codes(cli: Cli, files: Path, words: str, code: int) -> None:
         ("check --device TOY-CRAD good.yaml", "there is no device 'TOY-CRAD'; did you mean 'toy-card'?"),
         (
             "check --world-size 8 --nodes 2 --devices-per-node 8 good.yaml",
-            "a world size of 8 contradicts 2 nodes with 8 devices each, which have 1 devices6",
+            "a world size of 8 contradicts 2 nodes with 8 devices each, which have 16 devices",
         ),
         ("rules --framework tooy", "there is no framework 'tooy'; did you mean 'toy'?"),
         ("memory --plot none/out.html good.yaml", "none/out.html: cannot be written: No such file or directory"),

@@ -55,7 +55,7 @@ def test_a_newer_option_of_the_checkouts_own_parser_says_the_layers(tmp_path: Pa
 
 def test_a_type_of_the_checkouts_own_parser_is_checked(tmp_path: Path) -> None:
     report = fork(tmp_path, launch("--own-size big"))
-    assert [f.message for f in report.findings if f.rule == "bad-value"] == ["--own-size accepts an integer, not 'big'"]
+    assert [f.message for f in report.findings if f.rule == "bad-value"] == ["--own-size takes an integer, not 'big'"]
 
 
 def test_an_option_that_no_code_of_the_checkout_has_is_an_error(tmp_path: Path) -> None:

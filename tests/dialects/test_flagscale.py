@@ -202,9 +202,9 @@ def test_a_key_of_another_release_is_no_error_unless_the_release_is_stated(tmp_p
 
 def test_what_false_leaves_out_and_null_writes(tmp_path: Path) -> None:
     body = BODY.replace("overlap_grad_reduce: false", "num_workers: null")
-    assert said(report(tmp_path, body)) == {"bad-value": "--num-workers accepts an integer, not 'None'"}
+    assert said(report(tmp_path, body)) == {"bad-value": "--num-workers takes an integer, not 'None'"}
     body = BODY.replace("seq_length: 2048", "seq_length: 2048.0")
-    assert said(report(tmp_path, body)) == {"bad-value": "--seq-length accepts an integer, not '2048.0'"}
+    assert said(report(tmp_path, body)) == {"bad-value": "--seq-length takes an integer, not '2048.0'"}
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 SCRIPT = EXAMPLES / "megatron" / "train_8b.sh"
 EDITS = {
     "another value": (Edit("set", ("--tensor-model-parallel-size",), 2),),
-    "a value that is rejected": (Edit("set", ("--tensor-model-parallel-size",), 3),),
+    "a value that is refused": (Edit("set", ("--tensor-model-parallel-size",), 3),),
     "a new option": (Edit("set", ("--context-parallel-size",), 2),),
     "a switch": (Edit("set", ("--recompute-activations",), None), Edit("set", ("--micro-batch-size",), 1)),
     "an option less": (Edit("remove", ("--seq-length",)),),

@@ -36,7 +36,7 @@ def clear(slurm: Slurm) -> None:
 
 
 def until_refused(slurm: Slurm) -> int:
-    """Submit a faulty script until it is rejected; how often that was."""
+    """Submit a faulty script until it is refused; how often that was."""
     end = time.monotonic() + 20
     for number in range(1, 100):
         if slurm.sbatch(BAD).returncode == 1:

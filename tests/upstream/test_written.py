@@ -96,7 +96,7 @@ def test_a_check_that_other_rules_repeat_is_repeated_in_each_of_its_releases(fra
     described = holds["checked"]
     left = {}
     for id, why in decisions["sites"].items():
-        if match := re.fullmatch(r"the same is rejected where (.*) stands?", why):
+        if match := re.fullmatch(r"the same is refused where (.*) stands?", why):
             spans = [span for rule in re.split(", | and ", match[1]) for span in holds["holds"][rule]]
             runs = evidence["sites"][id][1]
             releases = {first + at for *_, first, lines in runs for at in range(len(lines))}

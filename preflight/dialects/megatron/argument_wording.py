@@ -14,7 +14,7 @@ _WORDS = {
     "total_model_size": "the number of ranks that hold one model",
     "gtp_weight_remat_size": "the number of ranks that share weights (GTP)",
     "expert_gtp_weight_remat_size": "the number of ranks that share expert weights (GTP)",
-    "expert_model_size": "expert tensor × expert × pipeline parallel size",
+    "expert_model_size": "the product of the expert-tensor-, expert- and pipeline-parallel sizes",
     "expert_data_parallel_size": "the data-parallel size of the experts",
     "virtual_pipeline_model_parallel_size": "the number of virtual stages of a pipeline rank",
     "pipeline_num_layers": "the number of layers to distribute over the stages",
