@@ -164,7 +164,7 @@ def test_the_front_end_of_the_guide_reads_a_flat_file_where_its_sign_is_one(
     monkeypatch.setattr(signs, "preflight_dialects", hookimpl(lambda: [of_files]))
     text = "devices: 16\ntp: 2\nlayers: 24\nwidth: 1024\nheads: 16\nbatch: 97\n"
     found = {f.rule: f.message for f in behind_the_front_end(load([signs]), "", text).findings}
-    assert found["batch-not-divisible"].startswith("global batch 97 is not a multiple")
+    assert found["batch-not-divisible"].startswith("the global batch size 97 is not a multiple")
 
 
 @pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/design.md"])

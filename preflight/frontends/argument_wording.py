@@ -32,6 +32,7 @@ _WORDS = {
     "verifier_weights": "the number of entries in `verifier_weight`",
     "bare_prediction_stage": "the first stage with a prediction layer but no decoder layer",
     "misspelt_target": "the misspelled keyword in `--target_modules`",
+    "separate_section": "`ref_config` or `reward_config`",
     "skyrl_mini_batch_per_rank": "the number of samples of a mini-batch per rank",
 }
 """Derived values that are not settings."""
@@ -44,10 +45,6 @@ _CLAUSES = {
     "metric_is_verified": (
         "`filter_groups_metric` is in `verifier_function`",
         "`filter_groups_metric` is not in `verifier_function`",
-    ),
-    "separate_section": (
-        "`ref_config` or `reward_config` is given",
-        "neither `ref_config` nor `reward_config` is given",
     ),
     "batches_are_checked": (
         "`NRL_IGNORE_TP_ACCURACY_CHECK` is not set",

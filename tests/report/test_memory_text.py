@@ -59,7 +59,7 @@ def test_sizes_that_replace_typed_ones_give_no_verdict(real_cli: Cli, tmp_path: 
     unasked = real_cli("memory", str(script), *options, "--select", "unknown-flag").out
     assert "\n  no verdict: 32 devices instead of 30, which is not a multiple of the layout\n" in unasked
     told = json.loads(real_cli("memory", str(script), *options, "--output-format", "json").out)["runs"][0]
-    assert told["verdict"] == "unknown" and "refused" in told["unknown"][-1]
+    assert told["verdict"] == "unknown" and "rejected" in told["unknown"][-1]
 
 
 def test_the_report_of_a_refused_run_promises_nothing(tmp_path: Path) -> None:

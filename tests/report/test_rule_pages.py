@@ -107,7 +107,7 @@ a = Handles()
         (a.x.is_none, "`--x` is not set."),
         (a.x.given & ~a.y.given, "`--x` is given and `--y` is not given."),
         (~(a.a & (a.x == "")), "`--a` is off or `--x` is not empty."),
-        (a.a & any_of(a.b, a.x * 2 >= 7), "`--a` is on and (`--b` is on or `--x` x 2 is at least 7)."),
+        (a.a & any_of(a.b, a.x * 2 >= 7), "`--a` is on and (`--b` is on or `--x` × 2 is at least 7)."),
         (a.x.has("p") & Expression("==", a.b, False), "`--x` contains `p` and `--b` is off."),
         (
             all_of(~a.a, ~a.b, ~a.c, a.x == 1),

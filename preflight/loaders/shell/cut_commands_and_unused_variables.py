@@ -107,7 +107,7 @@ def unused_sizes(commands: Commands, used: set[str]) -> Iterator[Problem]:
         if variable.exported or variable.sometimes or variable.array or not value.isdecimal():
             continue
         if int(value) > 1 or not layout:
-            message = Message("{name}={value} has no effect, because no option uses {name}", name=name, value=value)
+            message = Message("{name}={value} has no effect, because no option uses it", name=name, value=value)
             yield Problem("unused-size-variable", message, variable.place)
 
 
