@@ -160,7 +160,9 @@ def loopback_between_nodes(job: Job) -> Iterator[Finding]:
     nodes = launch.nodes.value if launch.nodes is not None and not launch.nodes.assumed else None
     if isinstance(nodes, int) and nodes > 1:
         message = Message(
-            "{name} is lo, the loopback interface, which does not reach other nodes, but the launch has {nodes} nodes", name=name, nodes=nodes
+            "{name} is lo, the loopback interface, which does not reach other nodes, but the launch has {nodes} nodes",
+            name=name,
+            nodes=nodes,
         )
         yield Finding(message, given[name].span)
 

@@ -215,8 +215,8 @@ def batch_schedule_step(job: Job) -> Iterator[Finding | Unverified]:
 
     ## Why is this bad?
     Megatron checks a size only when its step begins, so the run trains until then and crashes. If the first size is not
-    divisible, the run crashes in the first iteration. The finding is a warning if the run may not get to the step, or
-    if a loaded checkpoint may already be past it. A schedule that was written for fewer devices starts with such sizes.
+    divisible, the run crashes in the first iteration. The finding is a warning if the run may not reach the step, or if
+    a loaded checkpoint may already be past it. A schedule that was written for fewer devices starts with such sizes.
 
     ## Example
     On 16 data-parallel ranks:

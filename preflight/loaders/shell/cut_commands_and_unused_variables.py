@@ -128,9 +128,9 @@ def unused_paths(commands: Commands, used: set[str]) -> Iterator[Problem]:
             continue  # no folder can be passed
         if (folder := _folder(variable)) is not None and folder == _folder(commands.state.variables[other]):
             continue  # the same folder is passed
-        message = Message((
-            "{name} has no effect, because no option uses it; ${other} is passed instead"
-        ), name=name, other=other)
+        message = Message(
+            ("{name} has no effect, because no option uses it; ${other} is passed instead"), name=name, other=other
+        )
         yield Problem("unused-path", message, variable.place)
 
 
