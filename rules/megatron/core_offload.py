@@ -61,7 +61,7 @@ MEGATRON.add(
         all_of(FINE, MODULES.has("attn_proj")),
         MODULES.has("core_attn"),
         message="attn_proj can only be offloaded together with core_attn, whose output it reads",
-        why="core attention needs that tensor in its backward pass, so Megatron rejects the model configuration",
+        why="core attention needs its own output in the backward pass, so Megatron rejects the model configuration",
         at=(MODULES,),
     ),
     refuse(
