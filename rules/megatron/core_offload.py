@@ -35,7 +35,10 @@ MEGATRON.add(
         "offloaded-layers-with-recompute",
         OFFLOADED,
         a.recompute_granularity.is_set,
-        message="layers cannot be offloaded to the host while activations are recomputed ({recompute_granularity})",
+        message=(
+            "layers cannot be offloaded to the host while activations are recomputed (--recompute-granularity "
+            "{recompute_granularity})"
+        ),
         why=("both options decide what happens to the same activations, so Megatron rejects the model configuration"),
         fixes=(
             drop(a.cpu_offloading_num_layers),

@@ -123,7 +123,10 @@ MEGATRON.add(
     refuse(
         "split-inference-with-graph",
         all_of(SPLIT, a.pipeline_model_parallel_size > 1, GRAPHS != "none"),
-        message="--inference-batch-times-seqlen-threshold does not work with CUDA graphs ({cuda_graph_impl})",
+        message=(
+            "--inference-batch-times-seqlen-threshold does not work with CUDA graphs (--cuda-graph-impl "
+            "{cuda_graph_impl})"
+        ),
         at=(a.inference_batch_times_seqlen_threshold, GRAPHS),
         fixes=(drop(a.inference_batch_times_seqlen_threshold), drop(GRAPHS)),
     ),
