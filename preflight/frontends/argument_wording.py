@@ -10,7 +10,7 @@ from preflight.dialects.mindformers.argument_wording import spelled as setting
 from preflight.frontends.flagscale_process_meshes import CLAUSES, WORDS
 from preflight.frontends.front_end import data
 from preflight.frontends.supported_front_ends import FRONT_ENDS
-from preflight.lint.constraint_page import Spell, Spelled
+from preflight.lint.condition_in_words import Spell, Spelled
 from preflight.lint.expressions import Handle
 from preflight.source.lazy_regex import lazy_pattern
 
