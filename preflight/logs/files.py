@@ -44,7 +44,7 @@ def _in_folder(folder: str) -> Iterator[str]:
         for file in files:
             count += 1
             if count > MOST:
-                raise InputError(f"contains more than {MOST} files: name the logs", folder)
+                raise InputError(f"contains more than {MOST} files; name the logs", folder)
             if file.endswith(SUFFIXES):
                 yield os.path.join(top, file)
 

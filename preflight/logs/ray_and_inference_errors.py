@@ -159,7 +159,7 @@ OF_ENGINES: tuple[Signature, ...] = (
         r"|ClientConnectorError|APIConnectionError|StatusCode\.UNAVAILABLE|TimeoutError: \[Errno"
         r"|httpx\.\w+Error",
         "a network call timed out, or a host did not respond or could not be found",
-        "from the job's node, check the name and port in the message: many nodes have no access to the internet",
+        "from the job's node, check the name and port in the message; many nodes have no internet access",
         weak=True,
     ),
     Signature(
