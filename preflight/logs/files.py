@@ -31,7 +31,7 @@ def opened(names: Sequence[str]) -> list[str]:
         if name != STDIN and os.path.isdir(name):
             inside = sorted(_in_folder(name))
             if not inside:
-                raise InputError("contains no file with the name of a log", name)
+                raise InputError("contains no log files", name)
             found += inside
         else:
             found.append(name)

@@ -29,7 +29,7 @@ class Window(NamedTuple):
     def read(self, eyes: Eyes, at: int, size: int) -> bytes:
         """Bytes of the window. Raises CutOff if they are missing."""
         if at < 0 or size < 0 or at + size > self.size:
-            raise CutOff(f"{self.path} refers to a place outside of the file")
+            raise CutOff(f"{self.path} refers to a place outside the file")
         data = eyes.read(self.path, self.start + at, size)
         if len(data) < size:
             raise CutOff(f"{self.path} ends too early")
