@@ -97,6 +97,40 @@ def test_a_program_with_its_own_parser_is_left_alone(entry: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("entry", "text", "claimed"),
+    [
+        ("plan.py", "import argparse\nparser = argparse.ArgumentParser()\nargs = parser.parse_args()\n", False),
+        ("tools/plan.py", "from argparse import ArgumentParser\nargs = ArgumentParser().parse_args()\n", False),
+        ("plan.py", "from megatron.training import pretrain\nargs = ArgumentParser().parse_args()\n", True),
+        ("plan.py", "from own.arguments import parse_args\nargs = parse_args()\n", True),
+        ("elsewhere.py", "", True),
+    ],
+)
+def test_a_script_at_hand_with_its_own_parser_is_left_alone(
+    tmp_path: Path, entry: str, text: str, claimed: bool
+) -> None:
+    more = {entry: text} if text else {}
+    files = {"megatron/core/package_info.py": INFO, "megatron/training/arguments.py": PARSER, **more}
+    write(tmp_path, {**files, "run.sh": launch(entry=entry)})
+    assert bool(preflight.check(tmp_path / "run.sh").jobs) is claimed
+
+
+def test_a_specification_in_the_checkout_is_not_missing(tmp_path: Path) -> None:
+    option = "--spec mindspeed_llm.tasks.models.spec.qwen4_spec layer_spec"
+    files = {
+        "mindspeed_llm/training/arguments.py": PARSER,
+        "megatron/core/package_info.py": INFO,
+        "megatron/training/arguments.py": PARSER,
+        "pretrain_gpt.py": "from mindspeed_llm import megatron_adaptor\n",
+        "run.sh": launch(option),
+    }
+    write(tmp_path, files)
+    assert "mindspeed-llm/spec-missing" in severities(preflight.check(tmp_path / "run.sh"))
+    write(tmp_path, {"mindspeed_llm/tasks/models/spec/qwen4_spec.py": "layer_spec = 1\n"})
+    assert "mindspeed-llm/spec-missing" not in severities(preflight.check(tmp_path / "run.sh"))
+
+
+@pytest.mark.parametrize(
     "call",
     [
         'reset(parser, "--global-batch-size", None)',
