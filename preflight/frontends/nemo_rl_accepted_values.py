@@ -16,9 +16,12 @@ from preflight.program.checkout.framework_discovery import Files, listed
 from preflight.source.checkout_root import checkout_root
 from preflight.source.finding import Message
 from preflight.source.lazy_regex import lazy_pattern
+from preflight.source.source_file import Span
 from preflight.source.spelling import nearest
 
 YAML = (".yaml", ".yml")
+MOST_RELATED = 3
+"""Other keys that lead to a missing one, of which the place is shown."""
 
 
 CHOICES: dict[str, tuple[str, ...]] = {
@@ -71,6 +74,7 @@ def of_interpolations(config: Composed, own: Callable[[str], bool], *, sure: boo
     """Interpolations of a key that the config lacks, or with a resolver that the program lacks: it resolves all of them
     at once. own: whether the available program defines a name itself; sure: whether the release is known."""
     left: list[tuple[tuple[str | int, ...], Node]] = [((), config.root)]
+    dead: dict[str, list[tuple[str, Span]]] = {}
     while left:
         path, node = left.pop()
         if node.kind == "mapping":
@@ -78,9 +82,7 @@ def of_interpolations(config: Composed, own: Callable[[str], bool], *, sure: boo
         elif node.kind == "sequence":
             left += [((*path, at), one) for at, one in enumerate(node.items)]
         elif lost := config.dead(path, node):
-            key = ".".join(map(str, path))
-            message = Message("{key} leads to {lost}, which the config does not have", key=key, lost=lost)
-            yield Problem(REFUSED, message, node.span)
+            dead.setdefault(lost, []).append((".".join(map(str, path)), node.span))
         elif why := config.malformed(node):
             key = ".".join(map(str, path))
             message = Message(
@@ -91,6 +93,21 @@ def of_interpolations(config: Composed, own: Callable[[str], bool], *, sure: boo
             template = "NeMo RL has no resolver {name}; it has only {known:and}"
             message = Message(template, name=name, known=(*ARITHMETIC, "oc.*"))
             yield Problem(REFUSED, message, node.span, harmless=not sure)
+    yield from (_missing_key(lost, places) for lost, places in dead.items())
+
+
+def _missing_key(lost: str, places: Sequence[tuple[str, Span]]) -> Problem:
+    """One problem for all keys that lead to a missing one, at the first of them."""
+    (key, span), *more = sorted(places, key=lambda one: (one[1].path or "", one[1].start))
+    template = "{key} leads to {lost}, which the config does not have"
+    values: dict[str, object] = {"key": key, "lost": lost}
+    if len(more) == 1:
+        template = "{key} and {other} lead to {lost}, which the config does not have"
+        values["other"] = more[0][0]
+    elif more:
+        template = "{key} and {count} other keys lead to {lost}, which the config does not have"
+        values["count"] = len(more)
+    return Problem(REFUSED, Message(template, **values), span, tuple(span for _, span in more[:MOST_RELATED]))
 
 
 def of_parents(documents: Sequence[Document], missing: Sequence[str]) -> Iterator[Problem]:

@@ -428,3 +428,17 @@ def test_a_metric_without_prefix_is_accepted_by_older_releases(tmp_path: Path) -
     assert (found.severity, "before 0.4.0" in found.message) == (Severity.WARNING, True)
     (stated,) = [one for one in preflight.check([str(path)], target="nemo-rl@0.7.0").findings if one.rule == rule]
     assert stated.severity is Severity.ERROR
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        (1, "policy.k0 leads to policy.lost, which the config does not have"),
+        (2, "policy.k0 and policy.k1 lead to policy.lost, which the config does not have"),
+        (5, "policy.k0 and 4 other keys lead to policy.lost, which the config does not have"),
+    ],
+)
+def test_a_missing_key_is_told_once(tmp_path: Path, keys: int, message: str) -> None:
+    lines = "".join(f"  k{number}: ${{policy.lost}}\n" for number in range(keys))
+    found = report(tmp_path, f"{CHILD}policy:\n{lines}").findings
+    assert [f.message for f in found if f.rule == "composition-refused"] == [message]
