@@ -440,5 +440,5 @@ def test_a_metric_without_prefix_is_accepted_by_older_releases(tmp_path: Path) -
 )
 def test_a_missing_key_is_told_once(tmp_path: Path, keys: int, message: str) -> None:
     lines = "".join(f"  k{number}: ${{policy.lost}}\n" for number in range(keys))
-    found = report(tmp_path, f"{CHILD}policy:\n{lines}").findings
+    found = report(tmp_path, f"{CHILD}sft: {{max_num_steps: 9}}\npolicy:\n{lines}").findings
     assert [f.message for f in found if f.rule == "composition-refused"] == [message]
