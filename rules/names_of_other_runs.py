@@ -78,7 +78,8 @@ def name_of_another_run(job: Job) -> Iterator[Finding]:
                 continue
             if value is not None or not _assigned(job, part, word):
                 template = "the name {name!r} states the {fact} {word}, but this run has {own}"
-                message = Message(template, name=_last(text), fact=fact, word=word, own=own[0])
+                name = _last(text) if value is None else _part(text, pattern)
+                message = Message(template, name=name, fact=fact, word=word, own=own[0])
                 yield Finding(message, job.place(value))
                 return
         if value is not None and (other := _other_model(job, text)) is not None:
@@ -123,6 +124,11 @@ def _assigned(job: Job, part: str, word: str) -> bool:
 
 def _last(text: str) -> str:
     return text.rstrip("/").rpartition("/")[2][-80:]
+
+
+def _part(text: str, pattern: re.Pattern[str]) -> str:
+    """The last folder or file of a path that states a fact."""
+    return next((one[-80:] for one in reversed(text.split("/")) if pattern.search(one.lower())), _last(text))
 
 
 def _model_of(job: Job) -> Published | None:

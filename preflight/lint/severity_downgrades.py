@@ -161,7 +161,7 @@ def _of_a_checkout(job: Job) -> Doubt | None:
 
     if certainty.patched:
         template = "{target} checks this; the code in this checkout patches it ({evidence})"
-        because = Message(template, target=str(job.target), evidence=certainty.evidence)
+        because = certainty.older or Message(template, target=str(job.target), evidence=certainty.evidence)
 
     def judged(finding: Finding) -> Finding | None:
         if finding.rule in certainty.lacks:
@@ -175,7 +175,7 @@ def _of_a_checkout(job: Job) -> Doubt | None:
         refused = finding.severity is Severity.ERROR or bool(finding.lowered)
         if refused and of_release and has(finding.rule) is False:
             files = (finding.rule, (finding.upstream or "").partition(":")[0])
-            here = certainty.patched or any(map(certainty.lies_here, files))
+            here = (certainty.patched and not certainty.older) or any(map(certainty.lies_here, files))
             told = lowered(own, because) if here else _unfixed(noted(own, because))
             return told if finding.key or finding.kind is Kind.ABSENCE else None
         return own

@@ -84,6 +84,7 @@ def test_what_the_entry_script_imports_decides_between_frameworks(tmp_path: Path
         "test_gpt.py",
         "tests/llm/test_pretrain.py",
         "tools/checkpoint/convert.py",
+        "$MEGATRON/tools/checkpoint/qwen_moe_mcore.py",
         "tools/preprocess_data.py",
         "evaluation.py",
         "report_theoretical_memory.py",
@@ -113,6 +114,21 @@ def test_a_script_at_hand_with_its_own_parser_is_left_alone(
     files = {"megatron/core/package_info.py": INFO, "megatron/training/arguments.py": PARSER, **more}
     write(tmp_path, {**files, "run.sh": launch(entry=entry)})
     assert bool(preflight.check(tmp_path / "run.sh").jobs) is claimed
+
+
+@pytest.mark.parametrize(
+    ("copy", "severity"),
+    [
+        ("Megatron-LM-231007", Severity.WARNING),
+        ("PAI-Megatron-LM-221224", Severity.WARNING),
+        ("Megatron-LM-240405", Severity.ERROR),
+        ("Megatron-LM-2310071", Severity.ERROR),
+        ("My-Megatron-LM-231007", Severity.ERROR),
+    ],
+)
+def test_a_copy_named_after_a_day_before_the_described_releases_is_older(copy: str, severity: Severity) -> None:
+    script = f"export PYTHONPATH=$1/{copy}:$1\n{launch('--batch-size 4')}"
+    assert severities(preflight.check_text(script, name="run.sh"))["megatron/old-batch-size"] is severity
 
 
 def test_a_specification_in_the_checkout_is_not_missing(tmp_path: Path) -> None:

@@ -213,7 +213,14 @@ def _certainty(
         sets = checkout.patched_arguments if checkout is not None else frozenset[str]()
         extends = checkout is None or not checkout.renamed
         return Certainty(
-            False, known, doubted, evidence=found.evidence, has=lambda rule: False, patched=extends, sets=sets
+            False,
+            known,
+            doubted,
+            evidence=found.evidence,
+            has=lambda rule: False,
+            patched=extends,
+            sets=sets,
+            older=_dated(document),
         )
     if found is not None and found.altered and checkout is not None:
         has = has_checks(checkout, versions(found.target), _other_names(run, found))
@@ -238,7 +245,7 @@ def _bounded(
     lacks = lacking(found.target) if found is not None else frozenset[str]()
     stack, named = stack_of(target.framework), undescribed(found)
     told = begun._replace(releases=releases, stack=stack, evidence=evidence, lacks=lacks, named=named)
-    if evidence or not (older := _of_an_older_release(typed)):
+    if evidence or not (older := _of_an_older_release(typed) or _dated(document)):
         return told
     entry = document.launch.entry.text if document.launch is not None else None
     named = f"{target.framework} before {RELEASES[target.framework][-1]}"
@@ -256,6 +263,17 @@ GONE = {
     "--checkpoint-activations": ("--recompute-activations", "--recompute-granularity"),
 }
 """Options that all described releases have only to refuse them, each with its replacements."""
+
+
+DATED = lazy_pattern(r"(?<![\w-])(?:PAI-)?Megatron-LM-2[0-3][01]\d[0-3]\d(?!\d)")
+"""Copies named after the day of their source, as in Pai-Megatron-Patch: those before 2024 are older than 0.5."""
+
+
+def _dated(document: Document) -> str:
+    """Why a launch that names such a copy belongs to a release before the described ones; "" if it names none."""
+    sources = (document.source, *((document.launch.entry.span.source,) if document.launch is not None else ()))
+    named = next((one[0] for source in sources if (one := DATED.search(source.text)) is not None), None)
+    return Message("{name} is older than the releases that preflight knows", name=named) if named else ""
 
 
 OF_2_5 = frozenset(

@@ -45,6 +45,8 @@ OTHER_PARSERS = lazy_pattern(
     r"estimat\w*|report_\w+|test_\w+)\.py$"
 )
 
+CONVERTERS = "tools/checkpoint/"
+"""The folder of scripts that convert checkpoints, in Megatron-LM and its forks."""
 OF_THE_FAMILY = lazy_pattern(r"(?i)megatron|mindspeed|modellink|mcore")
 MOST_ENTRY = 200_000
 """Characters of an entry script that are read."""
@@ -114,7 +116,7 @@ def parses_itself(document: Document, launch: Launch) -> bool:
 def claims_entry(entry: str | None, words: Iterable[str | None], asked: bool) -> bool:
     """Decide on a launch by the name of its entry script and by distinctive options."""
     name = (UNKNOWN_ENTRY if entry is None else script(entry)).rpartition("/")[2]
-    if OTHER_PARSERS.search(name):
+    if OTHER_PARSERS.search(name) or (entry is not None and CONVERTERS in entry):
         return False
     if name in ENTRIES:
         return True
