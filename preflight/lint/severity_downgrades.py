@@ -154,7 +154,7 @@ def _of_a_checkout(job: Job) -> Doubt | None:
     if has is None:
         return (lambda finding: None if finding.rule in certainty.lacks else finding) if certainty.lacks else None
     template = "{target} checks this, but the code in this checkout does not ({evidence})"
-    because = Message(template, target=str(job.target), evidence=certainty.evidence)
+    because: str = Message(template, target=str(job.target), evidence=certainty.evidence)
     if certainty.lying:
         template = "{target} checks this, but this checkout contains {lying} ({evidence})"
         because = Message(template, target=str(job.target), lying=certainty.lying, evidence=certainty.evidence)
