@@ -90,7 +90,7 @@ def name_of_another_run(job: Job) -> Iterator[Finding]:
 
 
 def _is_reused(job: Job, folder: str) -> bool:
-    """Whether a run starts anew from the weights in the folder that it saves to: the name is that of the earlier run."""
+    """Whether a run loads only the weights from the folder that it saves to: the name is that of the earlier run."""
     load, finetune = (job.arguments.given(name) for name in ("load", "finetune"))
     return load is not None and load.raw == folder and finetune is not None and finetune.raw is True
 

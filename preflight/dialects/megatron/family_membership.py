@@ -99,7 +99,7 @@ def is_given_a_command(launch: Launch) -> bool:
 
 
 def parses_itself(document: Document, launch: Launch) -> bool:
-    """Whether the started script is at hand and parses its options itself, without a framework of this family."""
+    """Whether the started script is available and parses its options itself, without a framework of this family."""
     if script(launch.entry.text or "").rpartition("/")[2] in ENTRIES:
         return False
     from preflight.program.launched_source import locate
