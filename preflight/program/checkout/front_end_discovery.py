@@ -66,7 +66,8 @@ LAYOUTS = (
 )
 
 
-_VERSION = r"v?(\d+\.\d+(?:\.\d+)?(?:\.?(?:dev|rc|post)\d*)?)(?![A-Za-z\d])"
+_VERSION = r"v?(\d+\.\d+(?:\.\d+)?(?:\.?(?:dev|rc|post)\d*)?(?:\.[a-z]+(?:_[a-z\d]+)+)?)(?![A-Za-z\d])"
+"""A release, or a variant of one such as v0.5.0.nemotron_3_super."""
 _SPELT = {"ms-swift": r"(?:ms[-_]?)?swift", "nemo-rl": r"nemo[-_]?rl", "megatron-bridge": r"megatron[-_]bridge"}
 """How a front end is written in names of packages, images and folders."""
 _BRANCH = lazy_pattern(rf"(?:-b|--branch)[ =](?:release/)?{_VERSION}")
