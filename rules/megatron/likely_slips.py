@@ -123,9 +123,10 @@ MEGATRON.add(
             a.lr_warmup_steps < a.lr_decay_steps,
         ),
         message=(
-            "the warm-up takes {lr_warmup_steps} of the {lr_decay_steps} samples of the learning-rate schedule, "
-            "which is more than half"
+            "the warm-up takes {warmup} of the {decay} iterations of the learning-rate schedule, which is more than "
+            "half"
         ),
+        shows={"warmup": a.lr_warmup_steps // a.global_batch_size, "decay": a.lr_decay_steps // a.global_batch_size},
         why=(
             "published runs warm up for 0.1% to 10% of the schedule. The value may have an extra digit, or may be in "
             "the unit of the other option"
