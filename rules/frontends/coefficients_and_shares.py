@@ -27,6 +27,8 @@ WIDE = 0.1
 """250 times the largest clipping range of a published run with gspo, 4e-4."""
 HOT = 3
 """Twice the highest temperature of a published run, 1.6."""
+COLD = 0.3
+"""Half the lowest temperature of a published run, 0.6."""
 NARROW = 0.5
 """Far below the smallest top-p with which a published run samples what it trains on, 0.9."""
 CRITIC = 1e-3
@@ -136,6 +138,20 @@ def heat(trains: Expression, temperature: Expression, upstream: str) -> Constrai
     )
 
 
+def cold(trains: Expression, temperature: Expression, upstream: str) -> Constraint:
+    """A temperature at which the samples of a prompt hardly differ."""
+    return refuse(
+        "rollouts-nearly-greedy",
+        all_of(trains, temperature > 0, temperature < COLD),
+        message="the rollouts sample at temperature {temperature}, but published runs use 0.6 to 1.6; a digit may be wrong",
+        why="the samples of a prompt hardly differ, so few have an advantage",
+        shows={"temperature": temperature},
+        upstream=upstream,
+        severity=Severity.WARNING,
+        at=(temperature,),
+    )
+
+
 def nucleus(trains: Expression, share: Expression, upstream: str) -> Constraint:
     """A top-p with which the samples of a prompt hardly differ."""
     return refuse(
@@ -194,6 +210,11 @@ VERL.add(
         at=(a.critic_warmup,),
     ),
     heat(TRAINER, a.rollout_temperature, "verl/experimental/agent_loop/agent_loop.py:605"),
+    cold(
+        all_of(TRAINER, ~a.distillation_enabled),
+        a.rollout_temperature,
+        "verl/experimental/agent_loop/agent_loop.py:605",
+    ),
     nucleus(TRAINER, a.rollout_top_p, "verl/experimental/agent_loop/agent_loop.py:606"),
     clipping(TRAINER, a.clip_ratio_low, a.clip_ratio_high, "verl/trainer/ppo/core_algos.py:1322"),
     warm_up(
@@ -233,6 +254,11 @@ NEMO_RL.add(
     ),
     heat(
         a.num_generations_per_prompt.is_set,
+        a.generation_temperature,
+        "nemo_rl/models/generation/vllm/vllm_worker.py:508",
+    ),
+    cold(
+        a.num_generations_per_prompt > 1,
         a.generation_temperature,
         "nemo_rl/models/generation/vllm/vllm_worker.py:508",
     ),
@@ -301,11 +327,17 @@ SLIME.add(
     ),
     nucleus(a.rollout_batch_size.is_set, a.rollout_top_p, "slime/rollout/sglang_rollout.py:97"),
     heat(a.rollout_batch_size.is_set, a.rollout_temperature, "slime/backends/megatron_utils/loss.py:500"),
+    cold(
+        all_of(OWN_REWARD, a.n_samples_per_prompt > 1),
+        a.rollout_temperature,
+        "slime/backends/megatron_utils/loss.py:500",
+    ),
     entropy(a.rollout_batch_size.is_set, a.entropy_coef, f"{LOSSES['slime']}:1114"),
     distance(all_of(a.rollout_batch_size.is_set, a.use_kl_loss), a.kl_loss_coef, f"{LOSSES['slime']}:1130"),
 )
 MS_SWIFT.add(
     heat(REWARDED, a.temperature, "swift/megatron/trainers/rollout_mixin.py:142"),
+    cold(REWARDED, a.temperature, "swift/megatron/trainers/rollout_mixin.py:142"),
     nucleus(REWARDED, a.top_p, "swift/megatron/trainers/rollout_mixin.py:143"),
     refuse(
         "balance-loss-outweighs",
@@ -321,6 +353,16 @@ MS_SWIFT.add(
     rate(
         all_of(a.rlhf_type.is_in("grpo", "dpo", "kto"), a.tuner_type == "full", a.optimizer == "adam"),
         "swift/megatron/utils/megatron_lm_utils.py:596",
+    ),
+    refuse(
+        "engine-shorter-than-completions",
+        all_of(REWARDED, a.use_vllm, a.vllm_max_model_len.is_set, a.vllm_max_model_len <= a.max_completion_length),
+        message="--vllm_max_model_len {vllm_max_model_len} must hold a prompt and a completion, but completions alone may "
+        "have {max_completion_length} tokens",
+        why="completions are cut off before their answer, so they get no reward",
+        upstream="swift/megatron/trainers/rollout_mixin.py",
+        severity=Severity.WARNING,
+        at=(a.vllm_max_model_len, a.max_completion_length),
     ),
     refuse(
         "beta-far-too-high",

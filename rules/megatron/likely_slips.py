@@ -119,12 +119,12 @@ MEGATRON.add(
         all_of(
             TRAINS,
             a.lr_decay_steps > a.global_batch_size * TRIAL,
-            a.lr_warmup_steps * 2 > a.lr_decay_steps,
+            a.lr_warmup_steps * 2 >= a.lr_decay_steps,
             a.lr_warmup_steps < a.lr_decay_steps,
         ),
         message=(
             "the warm-up takes {lr_warmup_steps} of the {lr_decay_steps} samples of the learning-rate schedule, "
-            "which is more than half"
+            "which is half of it or more"
         ),
         why=(
             "published runs warm up for 0.1% to 10% of the schedule. The value may have an extra digit or the "

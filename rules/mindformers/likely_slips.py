@@ -1,12 +1,15 @@
 """Values that pass every check of graph-mode MindFormers, but probably make the run do something other than intended."""
 
 from preflight.lint.constraint import ConstraintSet, put, refuse
-from preflight.lint.expressions import all_of
+from preflight.lint.expressions import all_of, any_of
 from preflight.rules.mindformers.names import a, legacy, training
 from preflight.source.finding import Severity
 
 MINDFORMERS = ConstraintSet("mindformers", why="no check covers this value, and the run is not the one intended")
 EPSILON = a["model.model_config.rms_norm_eps"]
+VOCABULARY = a["model.model_config.vocab_size"]
+IGNORED = a["model.model_config.ignore_token_id"]
+ENDS = tuple(a[f"model.model_config.{name}"] for name in ("bos_token_id", "eos_token_id", "pad_token_id"))
 
 MINDFORMERS.add(
     refuse(
@@ -38,5 +41,26 @@ MINDFORMERS.add(
         severity=Severity.WARNING,
         at=(EPSILON,),
         upstream="https://arxiv.org/abs/1910.07467",
+    ),
+    refuse(
+        "special-token-beyond-vocabulary",
+        all_of(training, any_of(*(token >= VOCABULARY for token in ENDS))),
+        message="vocab_size is {model.model_config.vocab_size}, but the config has special tokens with larger ids: "
+        "bos {model.model_config.bos_token_id}, eos {model.model_config.eos_token_id}, "
+        "pad {model.model_config.pad_token_id}",
+        why="the embedding has no row for these tokens, so a sample that contains them gets arbitrary values or crashes the step",
+        severity=Severity.WARNING,
+        at=(VOCABULARY,),
+        upstream="mindformers/models/llama/llama_layer.py",
+    ),
+    refuse(
+        "ignored-token-without-sign",
+        all_of(training, IGNORED == 100),
+        message="ignore_token_id is 100, which is the id of a token; labels to ignore are -100",
+        why="labels of -100 count in the loss, and those of token 100 do not",
+        severity=Severity.WARNING,
+        at=(IGNORED,),
+        fixes=(put(IGNORED, -100),),
+        upstream="mindformers/models/llama/llama.py:658",
     ),
 )
