@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from preflight import Finding, Job, Message, Severity, Unverified, Value, rule
 from preflight.loaders.document import Document
-from preflight.run.published_models import Published, names_another, of_file, published
+from preflight.run.published_models import Published, has_twin, names_another, of_file, published
 from preflight.source.finding import Kind
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.resolved_words import Needed, Reason
@@ -133,6 +133,7 @@ TRAIT = {"q_lora_rank": "q_lora", "kv_lora_rank": "kv_lora", "qk_nope_dim": "nop
 SAME_SLIP = (
     *("megatron/hidden-over-heads", "megatron/heads-over-query-groups", "megatron/query-groups-ignored"),
     *("mindspeed/fused-swiglu-without-swiglu", "mindspeed-llm/yarn-covers-too-little"),
+    *("mindspeed-llm/num-layer-list-sum", "experts-not-divisible"),
 )
 """Rules that report the same mistake: a size or a switch that differs from the model's."""
 
@@ -155,8 +156,8 @@ def differs_from_published(job: Job) -> Iterator[Finding | Unverified]:
     whether the rotary base or the padded vocabulary is less than the published one, whether the same part of each head
     has rotary positions, and whether they are scaled by the same factor.
 
-    The number of layers is only compared if it is at least three quarters of the published one, because tests and
-    trials shorten models. A mixture-of-experts network is not compared with a dense model, because it may only use its
+    The number of layers is only compared if it is at least three quarters of the published one, or that of another model
+    of the same family and the same sizes, because tests and trials shorten models. A mixture-of-experts network is not compared with a dense model, because it may only use its
     tokenizer.
 
     ## Why is this bad?
@@ -288,9 +289,11 @@ SHORTENED = 0.75
 
 
 def _layers(job: Job, model: Published) -> Iterator[Finding]:
-    """A layer count that is close to the published one."""
+    """A layer count that is close to the published one, or that of a model with otherwise the same sizes."""
     value, wanted = job.plan.model.layers, model.sizes["layers"]
-    if not isinstance(value.raw, int) or not wanted * SHORTENED <= value.raw < wanted:
+    if not isinstance(value.raw, int) or value.raw >= wanted:
+        return
+    if value.raw < wanted * SHORTENED and not has_twin(model, value.raw):
         return
     yield Finding(
         Message(

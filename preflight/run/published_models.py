@@ -78,6 +78,18 @@ def of_file(name: str) -> Published | None:
     return found.get(longest) if all(other in longest for other in found) else None
 
 
+def has_twin(model: Published, layers: int) -> bool:
+    """Whether another model of the same family has this number of layers and otherwise the same sizes."""
+    family = model.name.partition("-")[0]
+    sizes = {name: size for name, size in model.sizes.items() if name not in ("layers", "vocab")}
+    return any(
+        other.sizes["layers"] == layers
+        and other.name.partition("-")[0] == family
+        and sizes == {name: size for name, size in other.sizes.items() if name not in ("layers", "vocab")}
+        for _, other in _models()
+    )
+
+
 def names_another(paths: Iterable[str], model: Published) -> bool:
     """Whether a path names a size of the same family that is not this model: Qwen2.5-Math-1.5B is not Qwen2.5-1.5B."""
     family = _FAMILY.match(model.name.lower())

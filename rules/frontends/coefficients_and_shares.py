@@ -23,6 +23,8 @@ STRENGTH = 5
 """Five times the largest beta of a published run that learns from preferences, 1."""
 TUNING = 5e-4
 """50 times the usual learning rate of a run that fine-tunes all weights, 1e-5."""
+ENGINE = 0.1
+"""The smallest share that a published run gives to its engine."""
 WIDE = 0.1
 """250 times the largest clipping range of a published run with gspo, 4e-4."""
 HOT = 3
@@ -152,6 +154,21 @@ def cold(trains: Expression, temperature: Expression, upstream: str) -> Constrai
     )
 
 
+def share_of_engine(generates: Expression, share: Expression, upstream: str) -> Constraint:
+    """A share of the device memory in which hardly any model fits."""
+    return refuse(
+        "engine-without-memory",
+        all_of(generates, share.is_set, share > 0, share < ENGINE),
+        message="the inference engine may use {share} of the device memory, but published runs allow 0.1 to 0.95; a "
+        "digit may be wrong",
+        why="the engine stops if no room is left for its cache next to the weights",
+        shows={"share": share},
+        upstream=upstream,
+        severity=Severity.WARNING,
+        at=(share,),
+    )
+
+
 def nucleus(trains: Expression, share: Expression, upstream: str) -> Constraint:
     """A top-p with which the samples of a prompt hardly differ."""
     return refuse(
@@ -210,6 +227,7 @@ VERL.add(
         at=(a.critic_warmup,),
     ),
     heat(TRAINER, a.rollout_temperature, "verl/experimental/agent_loop/agent_loop.py:605"),
+    share_of_engine(TRAINER, a.rollout_gpu_memory_utilization, "verl/workers/rollout/vllm_rollout/vllm_async_server.py"),
     cold(
         all_of(TRAINER, ~a.distillation_enabled),
         a.rollout_temperature,
@@ -256,6 +274,11 @@ NEMO_RL.add(
         a.num_generations_per_prompt.is_set,
         a.generation_temperature,
         "nemo_rl/models/generation/vllm/vllm_worker.py:508",
+    ),
+    share_of_engine(
+        all_of(a.num_generations_per_prompt.is_set, a.generation_backend == "vllm"),
+        a.generation_gpu_memory_utilization,
+        "nemo_rl/models/generation/vllm/vllm_worker.py",
     ),
     cold(
         a.num_generations_per_prompt > 1,
@@ -327,6 +350,11 @@ SLIME.add(
     ),
     nucleus(a.rollout_batch_size.is_set, a.rollout_top_p, "slime/rollout/sglang_rollout.py:97"),
     heat(a.rollout_batch_size.is_set, a.rollout_temperature, "slime/backends/megatron_utils/loss.py:500"),
+    share_of_engine(
+        all_of(a.rollout_batch_size.is_set, ~a.debug_train_only),
+        a.sglang_mem_fraction_static,
+        "slime/backends/sglang_utils/sglang_engine.py",
+    ),
     cold(
         all_of(OWN_REWARD, a.n_samples_per_prompt > 1),
         a.rollout_temperature,
@@ -337,6 +365,9 @@ SLIME.add(
 )
 MS_SWIFT.add(
     heat(REWARDED, a.temperature, "swift/megatron/trainers/rollout_mixin.py:142"),
+    share_of_engine(
+        all_of(REWARDED, a.use_vllm), a.vllm_gpu_memory_utilization, "swift/megatron/trainers/rollout_mixin.py"
+    ),
     cold(REWARDED, a.temperature, "swift/megatron/trainers/rollout_mixin.py:142"),
     nucleus(REWARDED, a.top_p, "swift/megatron/trainers/rollout_mixin.py:143"),
     refuse(

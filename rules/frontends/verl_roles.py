@@ -170,6 +170,24 @@ VERL.add(
         at=(a.ppo_max_token_len_per_gpu,),
     ),
     refuse(
+        "log-probability-tokens-below-sequence",
+        all_of(
+            TRAINER,
+            a.rollout_log_prob_use_dynamic_bsz,
+            a.rollout_log_prob_max_token_len.given,
+            a.rollout_log_prob_max_token_len * a.context_parallel_size < a.seq_length,
+        ),
+        message=(
+            "a micro-batch for log-probabilities holds {rollout_log_prob_max_token_len} x {context_parallel_size} tokens "
+            "(log_prob_max_token_len_per_gpu x context-parallel size), but a prompt with its response can have up to "
+            "{seq_length}"
+        ),
+        why="the run fails at the first sequence that is longer",
+        upstream="verl/utils/seqlen_balancing.py:384",
+        severity=Severity.WARNING,
+        at=(a.rollout_log_prob_max_token_len,),
+    ),
+    refuse(
         "tokens-below-sample",
         all_of(SFT, a.use_dynamic_bsz, a.max_token_len_per_gpu * a.context_parallel_size < a.max_length),
         message=(

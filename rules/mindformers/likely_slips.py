@@ -7,6 +7,8 @@ from preflight.source.finding import Severity
 
 MINDFORMERS = ConstraintSet("mindformers", why="no check covers this value, and the run is not the one intended")
 EPSILON = a["model.model_config.rms_norm_eps"]
+CAPACITY = a["moe_config.capacity_factor"]
+EXPERTS, CHOSEN = a["moe_config.expert_num"], a["moe_config.num_experts_chosen"]
 VOCABULARY = a["model.model_config.vocab_size"]
 IGNORED = a["model.model_config.ignore_token_id"]
 ENDS = tuple(a[f"model.model_config.{name}"] for name in ("bos_token_id", "eos_token_id", "pad_token_id"))
@@ -24,13 +26,23 @@ MINDFORMERS.add(
     ),
     refuse(
         "capacity-drops-tokens",
-        all_of(legacy, training, a["moe_config.capacity_factor"] > 0, a["moe_config.capacity_factor"] < 1),
+        all_of(legacy, training, CAPACITY > 0, CAPACITY < 1),
         message="capacity_factor {moe_config.capacity_factor} leaves room for only that fraction of the tokens; 1.0 or more is usual",
         why="tokens beyond the capacity of an expert skip the layer, even if they are perfectly balanced",
         severity=Severity.WARNING,
-        at=(a["moe_config.capacity_factor"],),
+        at=(CAPACITY,),
         upstream="mindformers/modules/transformer/moe.py",
         after=("mindformers/capacity-factor",),
+    ),
+    refuse(
+        "capacity-beyond-all-tokens",
+        all_of(legacy, training, EXPERTS > 1, CAPACITY * CHOSEN > EXPERTS),
+        message="capacity_factor {moe_config.capacity_factor} with {moe_config.num_experts_chosen} of "
+        "{moe_config.expert_num} experts per token gives each expert more room than there are tokens",
+        why="the room is filled with zeros that are computed and communicated; a point may be missing",
+        severity=Severity.WARNING,
+        at=(CAPACITY,),
+        upstream="mindformers/modules/transformer/moe.py",
     ),
     refuse(
         "norm-epsilon-too-large",
