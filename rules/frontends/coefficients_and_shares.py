@@ -227,7 +227,9 @@ VERL.add(
         at=(a.critic_warmup,),
     ),
     heat(TRAINER, a.rollout_temperature, "verl/experimental/agent_loop/agent_loop.py:605"),
-    share_of_engine(TRAINER, a.rollout_gpu_memory_utilization, "verl/workers/rollout/vllm_rollout/vllm_async_server.py"),
+    share_of_engine(
+        TRAINER, a.rollout_gpu_memory_utilization, "verl/workers/rollout/vllm_rollout/vllm_async_server.py"
+    ),
     cold(
         all_of(TRAINER, ~a.distillation_enabled),
         a.rollout_temperature,

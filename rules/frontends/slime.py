@@ -210,7 +210,13 @@ SLIME.add(
     ),
     refuse(
         "no-tokenizer",
-        all_of(PLAIN_ROLLOUT, a.rollout_batch_size.is_set, a.prompt_data.is_set, ~a.hf_checkpoint.given, ~a.debug_train_only),
+        all_of(
+            PLAIN_ROLLOUT,
+            a.rollout_batch_size.is_set,
+            a.prompt_data.is_set,
+            ~a.hf_checkpoint.given,
+            ~a.debug_train_only,
+        ),
         message="--hf-checkpoint is not given, so there is no tokenizer for the prompts",
         why="loading the tokenizer fails when the data source is created",
         upstream="slime/rollout/data_source.py:62",
