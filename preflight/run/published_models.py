@@ -36,7 +36,8 @@ TRAITS = (
 )
 """Tied embeddings, biases, norms, ALiBi; intermediate size of shared experts, dense layers before the first with
 experts; latent attention: ranks and head sizes; linear attention in most layers; encoders of images next to it; the
-base of rotary positions, if it is not 10000; the part of each head that has them, if it is not all of it; the factor by which they are scaled."""
+base of rotary positions, if it is not 10000; the part of each head that has them, if it is not all of it; the factor by
+which they are scaled."""
 _FAMILY = lazy_pattern(r"[a-z]{3,20}")
 _SIZE = lazy_pattern(r"(?<!\d)(\d+)(?:\.(\d+))?b")
 

@@ -57,7 +57,7 @@ MINDFORMERS.add(
     refuse(
         "special-token-beyond-vocabulary",
         all_of(training, any_of(*(token >= VOCABULARY for token in ENDS))),
-        message="vocab_size is {model.model_config.vocab_size}, but the config has special tokens with larger ids: "
+        message="vocab_size is {model.model_config.vocab_size}, but the config has special tokens beyond it: "
         "bos {model.model_config.bos_token_id}, eos {model.model_config.eos_token_id}, "
         "pad {model.model_config.pad_token_id}",
         why="the embedding has no row for these tokens, so a sample that contains them gets arbitrary values or crashes the step",
