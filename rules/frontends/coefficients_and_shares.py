@@ -19,6 +19,10 @@ KL = 1
 """Twice the largest KL coefficient of a published run, 0.5."""
 RATE = 1e-4
 """Ten times the highest learning rate of a published run that trains all weights with reinforcement learning, 1e-5."""
+SCALE = 64
+"""32 times the usual ratio of alpha to the rank of adapters, 1 to 2."""
+ADAPTERS = 1e-2
+"""100 times the usual learning rate of adapters, 1e-4."""
 STRENGTH = 5
 """Five times the largest beta of a published run that learns from preferences, 1."""
 TUNING = 5e-4
@@ -94,6 +98,20 @@ def rate(trains: Expression, upstream: str) -> Constraint:
         upstream=upstream,
         severity=Severity.WARNING,
         at=(a.lr,),
+    )
+
+
+def scale(adapts: Expression, upstream: str) -> Constraint:
+    """Adapters whose output is multiplied by far more than is usual."""
+    return refuse(
+        "adapters-scaled-too-much",
+        all_of(adapts, a.lora_rank > 0, a.lora_alpha >= a.lora_rank * SCALE),
+        message="alpha {lora_alpha} with rank {lora_rank} multiplies the output of the adapters by {scale}; 1 to 4 is usual",
+        why="the first updates of the adapters already change every layer by a multiple of its output",
+        shows={"scale": a.lora_alpha // a.lora_rank},
+        upstream=upstream,
+        severity=Severity.WARNING,
+        at=(a.lora_alpha, a.lora_rank),
     )
 
 
@@ -201,6 +219,16 @@ VERL.add(
     ),
     rate(all_of(TRAINER, a.lora_rank == 0, a.optimizer == "adam"), "verl/workers/config/optimizer.py:47"),
     refuse(
+        "adapter-rate-too-high",
+        all_of(TRAINER, a.lora_rank > 0, a.optimizer == "adam", a.lr >= ADAPTERS),
+        message="the learning rate of the adapters is {lr}, but published runs use about 1e-6 to 1e-4; the exponent may be wrong",
+        why="the policy leaves the model that it started from within a few steps",
+        upstream="verl/workers/config/optimizer.py",
+        severity=Severity.WARNING,
+        at=(a.lr,),
+    ),
+    scale(any_of(TRAINER, a.entry == "verl.trainer.sft_trainer"), "verl/workers/config/megatron_peft.py"),
+    refuse(
         "critic-rate-too-high",
         all_of(TRAINER, a.adv_estimator == "gae", a.critic_lr >= CRITIC),
         message="critic.optim.lr is {critic_lr}, but published runs use about 1e-5; the exponent may be wrong",
@@ -233,7 +261,7 @@ VERL.add(
     cold(
         all_of(TRAINER, ~a.distillation_enabled),
         a.rollout_temperature,
-        "verl/experimental/agent_loop/agent_loop.py:605",
+        "verl/experimental/agent_loop/agent_loop.py",
     ),
     nucleus(TRAINER, a.rollout_top_p, "verl/experimental/agent_loop/agent_loop.py:606"),
     clipping(TRAINER, a.clip_ratio_low, a.clip_ratio_high, "verl/trainer/ppo/core_algos.py:1322"),
@@ -285,7 +313,7 @@ NEMO_RL.add(
     cold(
         a.num_generations_per_prompt > 1,
         a.generation_temperature,
-        "nemo_rl/models/generation/vllm/vllm_worker.py:508",
+        "nemo_rl/models/generation/vllm/vllm_worker.py",
     ),
     nucleus(
         a.num_generations_per_prompt.is_set,
@@ -360,17 +388,18 @@ SLIME.add(
     cold(
         all_of(OWN_REWARD, a.n_samples_per_prompt > 1),
         a.rollout_temperature,
-        "slime/backends/megatron_utils/loss.py:500",
+        "slime/backends/megatron_utils/loss.py",
     ),
     entropy(a.rollout_batch_size.is_set, a.entropy_coef, f"{LOSSES['slime']}:1114"),
     distance(all_of(a.rollout_batch_size.is_set, a.use_kl_loss), a.kl_loss_coef, f"{LOSSES['slime']}:1130"),
 )
 MS_SWIFT.add(
+    scale(a.tuner_type != "full", "swift/megatron/utils/utils.py"),
     heat(REWARDED, a.temperature, "swift/megatron/trainers/rollout_mixin.py:142"),
     share_of_engine(
         all_of(REWARDED, a.use_vllm), a.vllm_gpu_memory_utilization, "swift/megatron/trainers/rollout_mixin.py"
     ),
-    cold(REWARDED, a.temperature, "swift/megatron/trainers/rollout_mixin.py:142"),
+    cold(REWARDED, a.temperature, "swift/megatron/trainers/rollout_mixin.py"),
     nucleus(REWARDED, a.top_p, "swift/megatron/trainers/rollout_mixin.py:143"),
     refuse(
         "balance-loss-outweighs",
@@ -399,7 +428,11 @@ MS_SWIFT.add(
     ),
     refuse(
         "beta-far-too-high",
-        all_of(a.rlhf_type.is_in("dpo", "kto"), a.loss_type.is_none, a.beta >= STRENGTH),
+        all_of(
+            a.rlhf_type.is_in("dpo", "kto"),
+            any_of(a.loss_type.is_none, a.loss_type.is_in("sigmoid", "kto")),
+            a.beta >= STRENGTH,
+        ),
         message="--beta is {beta}, but published runs with {rlhf_type} use 0.1 to 0.5; the point may be missing",
         why="the model is held to the reference model, so it hardly learns the preferences",
         upstream="swift/megatron/trainers/dpo_trainer.py:25",

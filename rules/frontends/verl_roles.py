@@ -183,7 +183,7 @@ VERL.add(
             "{seq_length}"
         ),
         why="the run fails at the first sequence that is longer",
-        upstream="verl/utils/seqlen_balancing.py:384",
+        upstream="verl/utils/seqlen_balancing.py",
         severity=Severity.WARNING,
         at=(a.rollout_log_prob_max_token_len,),
     ),
@@ -194,7 +194,7 @@ VERL.add(
             "a micro-batch holds {max_token_len_per_gpu} x {context_parallel_size} tokens (max_token_len_per_gpu x context-parallel size), but a sample can have up to {max_length}"
         ),
         why="training fails at the first sample that is longer",
-        upstream="verl/utils/seqlen_balancing.py:384",
+        upstream="verl/utils/seqlen_balancing.py",
         severity=Severity.WARNING,
         at=(a.max_token_len_per_gpu,),
     ),

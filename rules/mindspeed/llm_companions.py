@@ -121,7 +121,8 @@ MINDSPEED_LLM.add(
             severity=Severity.WARNING,
             at=(a.spec,),
             upstream=place,
-            message=f"the run has the other parts of Gemma 2, but not {flag(own)}",
+            message="the run has the other parts of Gemma 2, but not {part}",
+            shows={"part": flag(own)},
             why="no check requires this option, and the network differs from the one that the weights were trained in",
             versions=">=2.0",
         )

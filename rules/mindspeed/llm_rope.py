@@ -56,7 +56,7 @@ MINDSPEED_LLM.add(
         ),
         why="published models state a factor that reaches all positions; with another one, weights see other frequencies",
         severity=Severity.WARNING,
-        upstream="mindspeed_llm/core/models/common/embeddings/rotary_pos_embedding.py:56",
+        upstream="mindspeed_llm/core/models/common/embeddings/rotary_pos_embedding.py",
     ),
     refuse(
         "longrope-positions",
