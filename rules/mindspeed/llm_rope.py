@@ -51,8 +51,8 @@ MINDSPEED_LLM.add(
         & (a.rope_scaling_factor * a.rope_scaling_original_max_position_embeddings * 2 <= a.max_position_embeddings),
         at=(a.rope_scaling_factor, a.rope_scaling_original_max_position_embeddings, a.max_position_embeddings),
         message=(
-            "YaRN extends {rope_scaling_original_max_position_embeddings} positions by a factor of "
-            "{rope_scaling_factor}, which is at most half of --max-position-embeddings {max_position_embeddings}"
+            "a YaRN factor of {rope_scaling_factor} extends {rope_scaling_original_max_position_embeddings} positions to "
+            "half of --max-position-embeddings {max_position_embeddings} or less"
         ),
         why="published models state a factor that reaches all positions; with another one, weights see other frequencies",
         severity=Severity.WARNING,
