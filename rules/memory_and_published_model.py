@@ -133,7 +133,7 @@ TRAIT = {"q_lora_rank": "q_lora", "kv_lora_rank": "kv_lora", "qk_nope_dim": "nop
 SAME_SLIP = (
     *("megatron/hidden-over-heads", "megatron/heads-over-query-groups", "megatron/query-groups-ignored"),
     *("mindspeed/fused-swiglu-without-swiglu", "mindspeed-llm/yarn-covers-too-little"),
-    *("mindspeed-llm/num-layer-list-sum", "experts-not-divisible"),
+    *("mindspeed-llm/num-layer-list-sum", "experts-not-divisible", "mindspeed/fused-rmsnorm-with-layernorm"),
 )
 """Rules that report the same mistake: a size or a switch that differs from the model's."""
 
