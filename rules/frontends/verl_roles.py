@@ -2,14 +2,18 @@
 
 from preflight.dialects.megatron import megatron_names
 from preflight.frontends.front_end import names
+from preflight.frontends.hydra_faults import DECAYS
 from preflight.lint.constraint import ConstraintSet, divides, drop, put, refuse
 from preflight.lint.expressions import Handles, all_of, any_of
 from preflight.source.finding import Safety, Severity
 
 DIES = "the run fails at startup, after Ray has allocated its devices"
 VERL = ConstraintSet("verl", why=DIES)
-a = Handles(megatron_names() | names("verl"))
+TUNING = ("max_length", "max_token_len_per_gpu", "pad_mode")
+"""Arguments that only verl's fine-tuning has."""
+a = Handles(megatron_names() | names("verl") | frozenset(TUNING))
 TRAINER = a.entry == "verl.trainer.main_ppo"
+SFT = a.entry == "verl.trainer.sft_trainer"
 CRITIC = any_of(a.critic_enable.is_in(True), all_of(a.critic_enable.is_none, a.adv_estimator == "gae"))
 CRITIC_RANKS = (
     a.critic_tensor_model_parallel_size * a.critic_pipeline_model_parallel_size * a.critic_context_parallel_size
@@ -167,6 +171,52 @@ VERL.add(
         upstream="verl/utils/seqlen_balancing.py:384",
         severity=Severity.WARNING,
         at=(a.ppo_max_token_len_per_gpu,),
+    ),
+    refuse(
+        "log-probability-tokens-below-sequence",
+        all_of(
+            TRAINER,
+            a.rollout_log_prob_use_dynamic_bsz,
+            a.rollout_log_prob_max_token_len.given,
+            a.rollout_log_prob_max_token_len * a.context_parallel_size < a.seq_length,
+        ),
+        message=(
+            "a micro-batch for log-probabilities holds {rollout_log_prob_max_token_len} x {context_parallel_size} tokens "
+            "(log_prob_max_token_len_per_gpu x context-parallel size), but a prompt with its response can have up to "
+            "{seq_length}"
+        ),
+        why="the run fails at the first sequence that is longer",
+        upstream="verl/utils/seqlen_balancing.py",
+        severity=Severity.WARNING,
+        at=(a.rollout_log_prob_max_token_len,),
+    ),
+    refuse(
+        "tokens-below-sample",
+        all_of(SFT, a.use_dynamic_bsz, a.max_token_len_per_gpu * a.context_parallel_size < a.max_length),
+        message=(
+            "a micro-batch holds {max_token_len_per_gpu} x {context_parallel_size} tokens (max_token_len_per_gpu x context-parallel size), but a sample can have up to {max_length}"
+        ),
+        why="training fails at the first sample that is longer",
+        upstream="verl/utils/seqlen_balancing.py",
+        severity=Severity.WARNING,
+        at=(a.max_token_len_per_gpu,),
+    ),
+    refuse(
+        "unknown-padding",
+        all_of(SFT, a.pad_mode.given, ~a.pad_mode.is_in("no_padding", "right", "left_right")),
+        message="data.pad_mode {pad_mode} is neither no_padding nor right",
+        why="the first batch is refused when it is collated",
+        upstream="verl/utils/dataset/dataset_utils.py:61",
+        at=(a.pad_mode,),
+    ),
+    refuse(
+        "unknown-decay-of-tuning",
+        all_of(SFT, a.lr_decay_style.given, ~a.lr_decay_style.is_in(*DECAYS)),
+        message="optim.lr_decay_style {lr_decay_style} is not one of {styles}",
+        why="Megatron's schedule refuses it at the first step",
+        shows={"styles": ", ".join(DECAYS)},
+        upstream="megatron/core/optimizer_param_scheduler.py",
+        at=(a.lr_decay_style,),
     ),
     refuse(
         "kl-twice",

@@ -119,11 +119,11 @@ MEGATRON.add(
         all_of(
             TRAINS,
             a.lr_decay_steps > a.global_batch_size * TRIAL,
-            a.lr_warmup_steps * 2 > a.lr_decay_steps,
+            a.lr_warmup_steps * 2 >= a.lr_decay_steps,
             a.lr_warmup_steps < a.lr_decay_steps,
         ),
         message=(
-            "the warm-up takes {warmup} of the {decay} iterations of the learning-rate schedule, which is more than "
+            "the warm-up takes {warmup} of the {decay} iterations of the learning-rate schedule, which is at least "
             "half"
         ),
         shows={"warmup": a.lr_warmup_steps // a.global_batch_size, "decay": a.lr_decay_steps // a.global_batch_size},
