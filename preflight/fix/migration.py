@@ -90,7 +90,7 @@ def _with_what_follows(
         return []
     had = {_identity(one) for one in result.report.findings}
     errors = [one for one in first.report.findings if one.severity is Severity.ERROR and _identity(one) not in had]
-    if not errors or not all(one.fix is not None and not one.fix.offered and wanted(one) for one in errors):
+    if not errors or not all(one.fix is not None and wanted(one) for one in errors):
         return []
     both = made(there, first.report, errors, {**result.edited, **first.edited})
     if isinstance(both, str):
