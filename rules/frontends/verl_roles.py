@@ -22,6 +22,10 @@ REPLICA = a.rollout_tensor_model_parallel_size * a.rollout_data_parallel_size
 TEACHER = a.teacher_tensor_model_parallel_size * a.teacher_data_parallel_size
 POOL = a.distillation_nnodes * a.distillation_n_gpus_per_node
 DISTILLS = all_of(TRAINER, a.distillation_enabled)
+REFERENCE = all_of(
+    any_of(a.use_kl_loss, a.use_kl_in_reward), ~(a.lora_rank > 0), ~(a.adapter_rank > 0), a.lora_adapter_path.is_none
+)
+"""The reference model is the actor itself if the run trains an adapter (verl/trainer/ppo/v1/trainer_base.py:744)."""
 CONFIG = "verl/workers/config"
 
 VERL.add(
@@ -83,6 +87,20 @@ VERL.add(
             a.n_gpus_per_node,
         ),
         after=("device-count",),
+    ),
+    refuse(
+        "critic-without-bridge",
+        all_of(TRAINER, CRITIC, ~a.critic_use_mbridge),
+        message="the critic's use_mbridge is False, but there is no other way to convert weights",
+        upstream="verl/workers/engine/megatron/transformer_impl.py:191",
+        fixes=(put(a.critic_use_mbridge, True, offered=True),),  # as for no-bridge
+    ),
+    refuse(
+        "reference-without-bridge",
+        all_of(TRAINER, REFERENCE, a.engine_use_mbridge, ~a.ref_use_mbridge),
+        message="use_mbridge of the reference model is False, but there is no other way to convert weights",
+        upstream="verl/workers/engine/megatron/transformer_impl.py:191",
+        fixes=(put(a.ref_use_mbridge, True, offered=True),),  # as for no-bridge
     ),
     refuse(
         "rollout-above-devices",
