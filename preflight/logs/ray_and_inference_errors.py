@@ -111,7 +111,7 @@ OF_ENGINES: tuple[Signature, ...] = (
         "give Ray more shared memory (--shm-size) or disk, or use smaller batches between its actors",
     ),
     Signature(
-        "accelerator-of-actor", C.ENVIRONMENT,
+        "accelerator-of-actor", C.UNKNOWN,
         r"RayTaskError: \(AcceleratorError\)",
         "Ray reports that a device call failed in an actor",
         "the actor's own log (/tmp/ray/session_latest/logs/worker-*) contains the device's message",

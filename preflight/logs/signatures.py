@@ -292,11 +292,22 @@ SIGNATURES: tuple[Signature, ...] = (
         "no-data", C.DATA,
         r"(?:FileNotFoundError|No such file)(?!.*(?:config|token|index|metadata)\w{0,40}\.json).*\.(?:idx|bin|jsonl?"
         r"|parquet|mindrecord|arrow|npy)\b"
-        r"|_document not exists|[Dd]ataset \S+ (?:not exists|does not exist)|dataset.*out of range"
-        r"|stack expects each tensor to be equal size|expected sequence of length \d+ at dim"
-        r"|last[- _]epoch number of samples|exceeds num_sequences_per_epoch",
+        r"|_document not exists|[Dd]ataset \S+ (?:not exists|does not exist)|dataset.*out of range",
         "the data is missing, or has an unexpected format",
         "--data-path takes the prefix of preprocessed files; remove the half-written index of a killed job",
+    ),
+    Signature(
+        "uneven-samples", C.DATA,
+        r"stack expects each tensor to be equal size|expected sequence of length \d+ at dim",
+        "the samples of a batch have different sizes",
+        "pad, truncate or pack the samples to the same length, or use a collator that does so",
+    ),
+    Signature(
+        "too-little-data", C.DATA,
+        r"last[- _]epoch number of samples|exceeds num_sequences_per_epoch",
+        "the data set is too small for the sequence length, or for the number of samples that the run requires",
+        "`preflight check --site` shows how many tokens and samples each split has; use more data, fewer iterations "
+        "or another --split",
     ),
     Signature(
         "no-file", C.ENVIRONMENT,
