@@ -162,6 +162,14 @@ OF_ENGINES: tuple[Signature, ...] = (
         weak=True,
     ),
     Signature(
+        "request-refused", C.ENVIRONMENT,
+        r"Client error '40[13] |\" 40[13] (?:Forbidden|Unauthorized)",
+        "a service refused a request",
+        "if the service belongs to the job, a proxy answered in its place: put the addresses of the nodes into "
+        "no_proxy; otherwise check the key or the permissions",
+        weak=True,
+    ),
+    Signature(
         "waited-too-long", C.COMMUNICATION,
         r"\b(?:Get)?TimeoutError\b",
         "a part of the program did not answer another part in time",

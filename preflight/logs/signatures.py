@@ -59,7 +59,8 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|DefaultCPUAllocator: can't allocate memory|Cannot allocate memory|^MemoryError\b|exceeded.*memory limit"
         r"|Detected \d+ oom[-_]kill|slurmstepd.*[Oo]ut [Oo]f [Mm]emory|due to memory pressure|\(OOM\)"
         r"|running low on memory|exceeds the memory usage threshold|RayOutOfMemoryError|std::bad_alloc"
-        r"|ArrayMemoryError|Unable to allocate [\d.]+ [KMGT]iB for an array",
+        r"|ArrayMemoryError|Unable to allocate [\d.]+ [KMGT]iB for an array|cudaHostAlloc failed"
+        r"|Out of memory\. Memory malloc failed",
         "the host ran out of memory, or reached a memory limit",
         "the node's memory is exhausted, not the device's: use fewer data loader workers, and do not let every "
         "process read a whole checkpoint",
@@ -155,7 +156,8 @@ SIGNATURES: tuple[Signature, ...] = (
         r"ModuleNotFoundError|No module named|ImportError|cannot import name|(?:TransformerEngine"
         r"|Transformer Engine|apex|flash[-_]attn) "
         r"(?:is not|not|must be) (?:available|installed|found)|Please install (?:apex|transformer|flash)"
-        r"|requires? .* to be installed|\bnot installed\. Please (?:run|install)",
+        r"|requires? .* to be installed|\bnot installed\. Please (?:run|install)"
+        r"|custom CUDA extension \w{1,60} module is not found",
         "a package, or a name in it, could not be imported",
         "in the job's environment, install the version that this framework release requires",
     ),
