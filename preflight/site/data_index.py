@@ -96,7 +96,7 @@ def read_data(
         place = find(eyes, name, folders, (".idx", ".bin"))
         found = found._replace(path=place.path)
         if own and not place.there and any(eyes.status(path) is not None for path in candidates(name, folders)):
-            raise Unread(f"{name} is no index, and the program may read it itself")
+            raise Unread(f"{name} has no index, and the program may read it in another way")
         size = eyes.size(f"{place.path}.bin") if place.there else None
         if not place.there or eyes.size(f"{place.path}.idx") is None:
             return found._replace(fault="missing")
