@@ -79,7 +79,7 @@ class Frame(NamedTuple):
 class Failure(NamedTuple):
     """A failure: an exception, or a line that matches a signature. text: the line in the log, without prefixes.
     repeated: others of its writer followed that it survived; passed: steps of the training followed.
-    leads: torchrun's summary says that its process failed first."""
+    leads: by torchrun's summary, its process failed first."""
 
     kind: str
     message: str
@@ -145,7 +145,10 @@ class Failures:
             if self._order > self._until and (not marked or self._is_repeated(line.text)):
                 continue
             written = taken_apart(line.text)
-            self._take(name, line, written if written.rank is not None else written._replace(rank=rank))
+            told = self._summaries.rank(written)
+            if told is not None or written.rank is None:
+                written = written._replace(rank=rank if told is None else told)
+            self._take(name, line, written)
         for by, open_ in self._writers.items():
             self._without_end(name, by, open_)
         self._writers.clear()
@@ -177,14 +180,24 @@ class Failures:
     def found(self) -> tuple[Failure, ...]:
         """The failures in log order; if there are none, lines that may report one in other words."""
         found = (*self._found.values(), *self._later.values()) or tuple(self._prose.values())
-        return self._summaries.attributed(sorted(found, key=lambda one: one.order), self._printed)
+        return self._attributed(sorted(found, key=lambda one: one.order))
 
-    def _printed(self, one: Failure) -> int:
-        return self._times.get((one.file, one.rank, *one.alike), 1)
+    def _attributed(self, found: list[Failure]) -> tuple[Failure, ...]:
+        """The failures, with those marked of the process that certainly failed first. If no line has a rank and there
+        is only one exception that is not a consequence, it is that process's, or that of all processes that failed."""
+        if (first := self._summaries.first()) is None:
+            return tuple(found)
+        own = [one for one in found if not one.aftermath]
+        raised = [one for one in own if one.kind and one.whole and not one.passed and not one.repeated]
+        alone = all(one.rank is None for one in own) and len(set(map(_first_line, raised))) == 1
+        printed = sum(self._times.get((one.file, one.rank, *one.alike), 1) for one in raised)
+        if alone and (first.sure or printed == first.failed):
+            known = raised[0]._replace(rank=first.rank, leads=True)
+            return tuple(known if one is raised[0] else one for one in found)
+        leads = first.rank if first.sure else -1
+        return tuple(one._replace(leads=True) if one.rank == leads and not one.aftermath else one for one in found)
 
     def _take(self, name: str, line: Line, written: Written) -> None:
-        if (rank := self._summaries.rank(written)) is not None:
-            written = written._replace(rank=rank)
         if "^" in written.text:
             written = written._replace(text=CARETS.sub("", written.text))
         text, open_ = written.text, self._writers.setdefault(written.by, _Open())
@@ -358,6 +371,12 @@ class Failures:
             longer = kept._replace(message=message, aftermath=waits, frames=kept.frames or frames)
             longer = longer._replace(signature=_stronger(longer.signature, message.replace("\n", " ")))
             found[(one.file, one.rank, *longer.alike)] = longer
+
+
+def _first_line(one: Failure) -> tuple[str, str, str]:
+    """The part of an exception that other processes, which write below it, do not change."""
+    kind, message, place = one.alike
+    return kind, message.partition("\n")[0], place
 
 
 def _looks_up_kernel(one: Failure | None) -> bool:

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
 
 from preflight.logs.prefixes import Written
 from preflight.source.record import NamedTuple
-from preflight.source.typing_without_import import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from preflight.logs.failures import Failure
 
 SECTION = re.compile(r"^\s*(?:Root Cause\b|(?:Other )?Failures:)")
 """The start of a part of a summary."""
@@ -28,6 +23,15 @@ class Exit(NamedTuple):
     time: str
     code: int
     root: bool
+
+
+class First(NamedTuple):
+    """The process that failed first. sure: no other one ended in the same second. failed: number of processes that
+    failed."""
+
+    rank: int
+    sure: bool
+    failed: int
 
 
 class _Part:
@@ -53,7 +57,7 @@ class LauncherSummaries:
         within = self._parts.get(written.by)
         if within is None:
             return None
-        if ENDS.match(text):
+        if ENDS.match(text) or (text[:1].strip() and not ENTRY.match(text)):  # an entry is indented
             del self._parts[written.by]
             return None
         if ENTRY.match(text):
@@ -66,27 +70,11 @@ class LauncherSummaries:
             self._exits.append(Exit(within.rank, within.time, int(found[1]), within.root))
         return within.rank if within.rank >= 0 else None
 
-    def attributed(self, found: Sequence[Failure], printed: Callable[[Failure], int]) -> tuple[Failure, ...]:
-        """The failures, with those marked of the process that certainly failed first. If no line has a rank and there
-        is only one exception that is not a consequence, it is that process's, or that of all processes that failed.
-        printed: number of times that a failure is in the log."""
+    def first(self) -> First | None:
+        """The process that failed first, according to the earliest summary; None without a summary."""
         roots = [one for one in self._exits if one.root and one.time and one.code > 0]
         root = min(roots, key=lambda one: one.time, default=None)
         if root is None:
-            return tuple(found)
+            return None
         together = {one.rank for one in self._exits if one.time <= root.time}
-        own = [one for one in found if not one.aftermath]
-        raised = [one for one in own if one.kind and one.whole and not one.passed and not one.repeated]
-        sure = len(together) == 1
-        alone = all(one.rank is None for one in own) and len(set(map(_first_line, raised))) == 1
-        if alone and (sure or sum(map(printed, raised)) == len({one.rank for one in self._exits})):
-            known = raised[0]._replace(rank=root.rank, leads=True)
-            return tuple(known if one is raised[0] else one for one in found)
-        leads = root.rank if sure else -1
-        return tuple(one._replace(leads=True) if one.rank == leads and not one.aftermath else one for one in found)
-
-
-def _first_line(one: Failure) -> tuple[str, str, str]:
-    """The part of an exception that other processes, which write below it, do not change."""
-    kind, message, place = one.alike
-    return kind, message.partition("\n")[0], place
+        return First(root.rank, len(together) == 1, len({one.rank for one in self._exits}))
