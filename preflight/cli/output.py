@@ -120,7 +120,7 @@ def _opens_links() -> bool:
     return sys.stdout.isatty() and os.environ.get("TERM", "") not in ("", "dumb", "linux")
 
 
-FOR_PEOPLE = ("text", "html")
+FOR_PEOPLE = ("text", "html", "statistics")
 """Formats that are entirely in the language of the call, including that of the locale."""
 
 
@@ -138,7 +138,7 @@ def formats(output: Output, plugins: Plugins) -> list[tuple[Render, Path | None]
     if output.output_file:
         first = next((i for i, (_, file) in enumerate(found) if file is None), None)
         if first is None:
-            raise InputError("--output-file has no effect: every --output-format names a file")
+            raise InputError("--output-file has no effect, because every --output-format names a file")
         found[first] = (found[first][0], Path(output.output_file))
     return found
 

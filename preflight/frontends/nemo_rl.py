@@ -294,7 +294,7 @@ def of_fields(config: Composed, release: str, place: Span, *, sure: bool) -> lis
 
 def _of_this_release(problem: Problem) -> Problem:
     """A problem that does not exist in an earlier release."""
-    message = Message("{message}; earlier releases do not check it", message=problem.message)
+    message = Message("{message}; earlier releases do not check this", message=problem.message)
     return problem._replace(message=message, harmless=True)
 
 

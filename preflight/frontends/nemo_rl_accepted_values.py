@@ -64,7 +64,7 @@ def of_choices(config: Composed, own: Callable[[str], bool]) -> Iterator[Problem
             near = nearest(found.value, choices)
             hint = Message("; did you mean {near}?", near=near) if near else ""
             values = {"key": key, "choices": choices, "value": found.value, "hint": hint}
-            yield Problem(REFUSED, Message("{key} takes {choices:and}, not {value}{hint}", **values), found.node.span)
+            yield Problem(REFUSED, Message("{key} accepts {choices:and}, not {value}{hint}", **values), found.node.span)
 
 
 def of_interpolations(config: Composed, own: Callable[[str], bool], *, sure: bool) -> Iterator[Problem]:
@@ -79,7 +79,7 @@ def of_interpolations(config: Composed, own: Callable[[str], bool], *, sure: boo
             left += [((*path, at), one) for at, one in enumerate(node.items)]
         elif lost := config.dead(path, node):
             key = ".".join(map(str, path))
-            message = Message("{key} leads to {lost}, which the config does not have", key=key, lost=lost)
+            message = Message("{key} refers to {lost}, which the config does not have", key=key, lost=lost)
             yield Problem(REFUSED, message, node.span)
         elif why := config.malformed(node):
             key = ".".join(map(str, path))

@@ -99,7 +99,7 @@ class Desk:
         try:
             question.submission()
             if not question.body:
-                raise InputError("is empty: there is no job to check", question.bare().name)
+                raise InputError("is empty, so there is no job to check", question.bare().name)
         except InputError as error:
             return self.refuse(question, str(error))
         if (leave := self._budget.leave(question.user, question.key)).why:

@@ -52,7 +52,7 @@ OF_CHECKPOINTS: tuple[Signature, ...] = (
     Signature(
         "flattened-range", C.UPSTREAM,
         r"flattened_range is not supported",
-        "Megatron core 0.17 and later refuse optimizer states that were saved as fully_sharded_model_space",
+        "Megatron core 0.17 and later reject optimizer states that were saved as fully_sharded_model_space",
         "save in the form fully_reshardable (--dist-ckpt-optim-fully-reshardable), or load with core 0.16",
     ),
     Signature(
@@ -127,7 +127,7 @@ OF_CHECKPOINTS: tuple[Signature, ...] = (
         r"|UnpicklingError|corrupt file\?|[Tt]he file might be corrupted|storage has wrong byte size",
         "a checkpoint file is truncated, or is not a checkpoint",
         (
-            "its last save may not have finished: resume from the checkpoint before it; a Git LFS pointer is not a "
+            "its last save may not have finished, so resume from the checkpoint before it; a Git LFS pointer is not a "
             "checkpoint either"
         ),
     ),

@@ -237,12 +237,12 @@ def _unsigned(root: Failure, statement: Statement | None, stage: tuple[Cause, st
         return Cause.UNKNOWN, says, "read the worker's own log (/tmp/ray/session_latest/logs/worker-*)", None, None
     if root.aftermath:
         says = Message("the log contains only failures caused by the death of another process")
-        advice = "read the logs of all ranks: the cause is in the log of the first process that died"
+        advice = "read the logs of all ranks, because the cause is in the log of the first process that died"
         return Cause.UNKNOWN, says, advice, None, None
     if root.whole and (place := placed(root)) is not None:
         return place[0], place[1], PROGRAMS, statement, None
     if root.whole and root.kind and root.message and not root.frames:
-        says = Message("{kind}: the log has its message, not the place where it was raised", kind=root.kind)
+        says = Message("{kind}: the log contains its message, but not the place where it was raised", kind=root.kind)
         return Cause.UNKNOWN, says, PROGRAMS, statement, None
     return Cause.UNKNOWN, (not root.whole and cut_off(root)) or "I don't know", "", statement, None
 
@@ -266,4 +266,4 @@ def _imports(root: Failure) -> bool:
 
 def _refused(statement: Statement) -> str:
     framework = statement.framework
-    return Message("{framework} refuses this configuration in {place}", framework=framework, place=statement.place)
+    return Message("{framework} rejects this configuration in {place}", framework=framework, place=statement.place)

@@ -117,7 +117,7 @@ OF_HOSTS: tuple[Signature, ...] = (
         "rdma-transfer", C.COMMUNICATION,
         r"got completion with error|Got completion from peer .{0,80}with (?:error|status)",
         "an RDMA transfer to another node failed",
-        "look for the first process that ended: error or status 12 means that the other end did not answer; if no "
+        "look for the first process that ended; error or status 12 means that the other end did not answer; if no "
         "process ended, check the links and cards between the nodes (ibstat, ethtool -S)",
         weak=True,
     ),

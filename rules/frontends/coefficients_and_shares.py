@@ -8,7 +8,7 @@ from preflight.lint.constraint import Constraint, ConstraintSet, refuse
 from preflight.lint.expressions import Expression, Handles, all_of, any_of
 from preflight.source.finding import Severity
 
-UNCHECKED = "no check covers this value, and the run is not the one that was intended"
+UNCHECKED = "no check rejects this value, but the run is not the one that was intended"
 VERL, NEMO_RL = ConstraintSet("verl", why=UNCHECKED), ConstraintSet("nemo-rl", why=UNCHECKED)
 SLIME, MS_SWIFT = ConstraintSet("slime", why=UNCHECKED), ConstraintSet("ms-swift", why=UNCHECKED)
 a = Handles(megatron_names() | names("verl") | names("nemo-rl") | names("slime") | names("ms-swift"))
@@ -86,7 +86,7 @@ def rate(trains: Expression, upstream: str) -> Constraint:
         all_of(trains, a.lr >= RATE),
         message="the learning rate {lr} is typical of pre-training, but published reinforcement-learning runs that "
         "train all weights use about 1e-6",
-        why="the policy leaves the model that it started from within a few steps; the exponent may be wrong",
+        why="the policy moves away from its initial model within a few steps. The exponent may be wrong",
         upstream=upstream,
         severity=Severity.WARNING,
         at=(a.lr,),
@@ -98,8 +98,11 @@ def clipping(trains: Expression, low: Expression, high: Expression, upstream: st
     return refuse(
         "clip-range-reversed",
         all_of(trains, low.is_set, high.is_set, high < low),
-        message="{high}, the upper end of the clipping range, is below {low}, the lower end",
-        why="methods with two ends have a higher upper end, so that unlikely tokens can gain; a digit may be wrong",
+        message="the upper end of the clipping range, {high}, is below the lower end, {low}",
+        why=(
+            "methods with two limits use a higher upper limit, so that unlikely tokens can gain probability. A digit "
+            "may be wrong"
+        ),
         shows={"high": high, "low": low},
         upstream=upstream,
         severity=Severity.WARNING,
@@ -112,8 +115,8 @@ def warm_up(trains: Expression, share: Expression, upstream: str, after: str) ->
     return refuse(
         "warm-up-most-of-run",
         all_of(trains, share.is_set, share >= MOST, share <= 1),
-        message="the learning rate rises for {share} of the run, but a warm-up usually takes 0 to 0.1 of it",
-        why="most steps are taken at a rate below the intended one; the number may lack a zero after the point",
+        message="the warm-up takes a fraction of {share} of the run, but 0 to 0.1 is usual",
+        why="most steps use a learning rate below the intended one. A zero after the decimal point may be missing",
         shows={"share": share},
         upstream=upstream,
         severity=Severity.WARNING,
@@ -127,7 +130,10 @@ def heat(trains: Expression, temperature: Expression, upstream: str) -> Constrai
     return refuse(
         "rollouts-of-random-tokens",
         all_of(trains, temperature >= HOT),
-        message="the rollouts sample at temperature {temperature}, but published runs use 0.6 to 1.6; the point may be missing",
+        message=(
+            "the rollouts sample at temperature {temperature}, but published runs use 0.6 to 1.6; the decimal point "
+            "may be missing"
+        ),
         why="logits are divided by the temperature, so the model writes random tokens and gets no rewards to learn from",
         shows={"temperature": temperature},
         upstream=upstream,
@@ -186,8 +192,10 @@ VERL.add(
                 all_of(a.total_training_steps > 0, a.critic_warmup > a.total_training_steps),
             ),
         ),
-        message="trainer.critic_warmup is {critic_warmup}, so the actor does not change for as many steps; published "
-        "runs use 0 to 20",
+        message=(
+            "trainer.critic_warmup is {critic_warmup}, so the actor does not change for that many steps; published "
+            "runs use 0 to 20"
+        ),
         why="until then, rollouts only train the critic, and a run without a critic trains nothing",
         upstream="verl/trainer/ppo/ray_trainer.py",
         severity=Severity.WARNING,
@@ -211,15 +219,15 @@ VERL.add(
             a.overlong_len > a.max_resp_len,
         ),
         message="overlong_buffer_cfg.len {overlong_len} is above max_resp_len {max_resp_len}, the length of a response",
-        why="the reward manager is refused when it is created, after the models are loaded",
+        why="creating the reward manager fails after the models are loaded",
         upstream="verl/experimental/reward_loop/reward_manager/dapo.py:43",
         at=(a.overlong_len, a.max_resp_len),
     ),
     refuse(
         "greedy-rollouts",
         all_of(TRAINER, ~a.rollout_val_do_sample, ~a.distillation_enabled, a.rollout_temperature <= 0),
-        message="at rollout.temperature {rollout_temperature} all samples of a prompt are the same",
-        why="groups of equal samples have no advantage, and the actor divides its logits by the temperature",
+        message="at rollout.temperature {rollout_temperature}, all samples of a prompt are identical",
+        why="groups of identical samples have no advantage, and the actor divides its logits by the temperature",
         upstream="verl/workers/engine/megatron/transformer_impl.py:1191",
         severity=Severity.WARNING,
         at=(a.rollout_temperature,),
@@ -245,8 +253,8 @@ NEMO_RL.add(
     refuse(
         "greedy-rollouts",
         all_of(a.num_generations_per_prompt > 1, a.generation_temperature == 0),
-        message="at policy.generation.temperature 0 all generations of a prompt are the same",
-        why="groups of equal generations have no advantage, so the model learns nothing",
+        message="at policy.generation.temperature 0, all generations of a prompt are identical",
+        why="groups of identical generations have no advantage, so the model learns nothing",
         upstream="nemo_rl/algorithms/advantage_estimator.py:72",
         severity=Severity.WARNING,
         at=(a.generation_temperature,),
@@ -262,7 +270,7 @@ NEMO_RL.add(
         ),
         message="checkpoints are ranked by {checkpoint_metric} with higher_is_better {checkpoint_higher_is_better}, so the "
         "worst ones are kept",
-        why="keep_top_k deletes the best checkpoints, and the last evaluation takes the worst one",
+        why="the best checkpoints are deleted (keep_top_k), and the last evaluation uses the worst one",
         upstream="nemo_rl/utils/checkpoint.py:350",
         severity=Severity.WARNING,
         at=(a.checkpoint_higher_is_better, a.checkpoint_metric),
@@ -275,7 +283,7 @@ SLIME.add(
         "random-reward",
         all_of(OWN_REWARD, a.rm_type == "random"),
         message="--rm-type random draws each reward, 0 or 1, at random",
-        why="the option tests the data flow; the policy learns noise",
+        why="the option is meant for testing the data flow, so the policy learns noise",
         upstream="slime/rollout/rm_hub/__init__.py:91",
         severity=Severity.WARNING,
         at=(a.rm_type,),
@@ -294,7 +302,7 @@ SLIME.add(
         all_of(a.advantage_estimator == "gspo", a.eps_clip >= WIDE, a.rollout_batch_size.is_set),
         message="--eps-clip {eps_clip} is the range of a token's ratio, but gspo clips the ratio of a sequence, for which "
         "published runs use 1e-4 to 4e-4",
-        why="the mean over the tokens of a sequence hardly leaves such a range, so nothing is clipped",
+        why="the mean ratio over the tokens of a sequence hardly ever leaves such a wide range, so nothing is clipped",
         upstream="slime/backends/megatron_utils/loss.py:965",
         severity=Severity.WARNING,
         at=(a.eps_clip, a.advantage_estimator),
@@ -310,8 +318,11 @@ MS_SWIFT.add(
     refuse(
         "balance-loss-outweighs",
         a.moe_aux_loss_coeff >= 1,
-        message="the router's loss outweighs the loss of the language model: --moe_aux_loss_coeff {moe_aux_loss_coeff}",
-        why="published runs use 1e-6 to 0.02: with this value the run balances the experts and learns nothing else",
+        message=(
+            "--moe_aux_loss_coeff {moe_aux_loss_coeff} makes the router's loss outweigh the loss of the language "
+            "model"
+        ),
+        why="published runs use 1e-6 to 0.02. With this value, the run balances the experts but learns nothing else",
         upstream="megatron/core/transformer/moe/router.py:259",
         severity=Severity.WARNING,
         at=(a.moe_aux_loss_coeff,),
@@ -325,8 +336,10 @@ MS_SWIFT.add(
     refuse(
         "beta-far-too-high",
         all_of(a.rlhf_type.is_in("dpo", "kto"), a.loss_type.is_none, a.beta >= STRENGTH),
-        message="--beta is {beta}, but published runs with {rlhf_type} use 0.1 to 0.5; the point may be missing",
-        why="the model is held to the reference model, so it hardly learns the preferences",
+        message=(
+            "--beta is {beta}, but published runs with {rlhf_type} use 0.1 to 0.5; the decimal point may be missing"
+        ),
+        why="the model is held so close to the reference model that it hardly learns the preferences",
         upstream="swift/megatron/trainers/dpo_trainer.py:25",
         severity=Severity.WARNING,
         at=(a.beta,),
@@ -334,8 +347,10 @@ MS_SWIFT.add(
     refuse(
         "feedback-without-weight",
         all_of(a.rlhf_type == "kto", any_of(a.desirable_weight == 0, a.undesirable_weight == 0)),
-        message="kto has --desirable_weight {desirable_weight} and --undesirable_weight {undesirable_weight}, so half of "
-        "the feedback is not learned",
+        message=(
+            "with --desirable_weight {desirable_weight} and --undesirable_weight {undesirable_weight}, kto does not "
+            "learn from one of the two kinds of feedback"
+        ),
         upstream="swift/megatron/trainers/kto_trainer.py:32",
         severity=Severity.WARNING,
         at=(a.desirable_weight, a.undesirable_weight),
@@ -343,9 +358,11 @@ MS_SWIFT.add(
     refuse(
         "fine-tuning-rate-too-high",
         all_of(a.entry == "sft", a.tuner_type == "full", a.optimizer == "adam", a.lr >= TUNING),
-        message="--lr {lr} changes all weights, but fine-tuning of all weights usually takes about 1e-5; the exponent may "
-        "be wrong",
-        why="what the model knows is lost within a few steps",
+        message=(
+            "--lr {lr} is unusually high for fine-tuning all weights, which usually takes about 1e-5; the exponent "
+            "may be wrong"
+        ),
+        why="the model loses what it knows within a few steps",
         upstream="swift/megatron/arguments/megatron_args.py:529",
         severity=Severity.WARNING,
         at=(a.lr,),

@@ -6,7 +6,7 @@ from preflight.lint.constraint import ConstraintSet, divides, drop, put, refuse
 from preflight.lint.expressions import Handles, all_of, any_of
 from preflight.source.finding import Safety, Severity
 
-DIES = "the run is refused at startup, after Ray has allocated its devices"
+DIES = "the run fails at startup, after Ray has allocated its devices"
 VERL = ConstraintSet("verl", why=DIES)
 a = Handles(megatron_names() | names("verl"))
 TRAINER = a.entry == "verl.trainer.main_ppo"
@@ -44,7 +44,10 @@ VERL.add(
             a.critic_ppo_micro_batch_size.is_set,
             a.critic_ppo_micro_batch_size_per_gpu.is_set,
         ),
-        message="critic.ppo_micro_batch_size and critic.ppo_micro_batch_size_per_gpu are both given",
+        message=(
+            "only one of critic.ppo_micro_batch_size and critic.ppo_micro_batch_size_per_gpu may be given, but both "
+            "are"
+        ),
         upstream=f"{CONFIG}/critic.py:110",
         at=(a.critic_ppo_micro_batch_size,),
     ),
@@ -65,9 +68,8 @@ VERL.add(
         CRITIC_RANKS,
         a.world_size,
         message=(
-            "{world_size} devices are not a multiple of the critic's tensor {critic_tensor_model_parallel_size} x "
-            "pipeline "
-            "{critic_pipeline_model_parallel_size} x context {critic_context_parallel_size}"
+            "{world_size} devices are not a multiple of the critic's tensor {critic_tensor_model_parallel_size} × "
+            "pipeline {critic_pipeline_model_parallel_size} × context {critic_context_parallel_size}"
         ),
         upstream="verl/workers/engine/megatron/transformer_impl.py:272",
         when=all_of(TRAINER, CRITIC),
@@ -83,7 +85,7 @@ VERL.add(
         "rollout-above-devices",
         all_of(TRAINER, a.hybrid_engine, a.world_size.is_set, a.world_size < REPLICA),
         message=(
-            "a rollout engine needs tensor {rollout_tensor_model_parallel_size} x data {rollout_data_parallel_size} "
+            "a rollout engine needs tensor {rollout_tensor_model_parallel_size} × data {rollout_data_parallel_size} "
             "devices, but the run has {world_size}, so no engine is started"
         ),
         upstream="verl/workers/rollout/llm_server.py:554",
@@ -93,7 +95,7 @@ VERL.add(
     refuse(
         "rollout-pipeline",
         all_of(TRAINER, a.rollout_name.is_in("vllm", "sglang"), a.rollout_pipeline_model_parallel_size > 1),
-        message="the engine {rollout_name} takes 1 pipeline stage, not {rollout_pipeline_model_parallel_size}",
+        message="the engine {rollout_name} supports only 1 pipeline stage, not {rollout_pipeline_model_parallel_size}",
         upstream=f"{CONFIG}/rollout.py:319",
         at=(a.rollout_pipeline_model_parallel_size,),
         fixes=(put(a.rollout_pipeline_model_parallel_size, 1, safety=Safety.SAFE),),
@@ -116,7 +118,7 @@ VERL.add(
             a.rollout_name == "vllm",
             any_of(a.rollout_gpu_memory_utilization > 1, a.rollout_gpu_memory_utilization <= 0),
         ),
-        message="rollout.gpu_memory_utilization is {rollout_gpu_memory_utilization}; vLLM takes a share from 0 to 1",
+        message="rollout.gpu_memory_utilization is {rollout_gpu_memory_utilization}; it must be from 0 to 1",
         why="the rollout engine fails to start, after Ray has allocated its devices",
         upstream="vllm/config/cache.py",
         at=(a.rollout_gpu_memory_utilization,),
@@ -158,7 +160,9 @@ VERL.add(
         "tokens-below-sequence",
         all_of(TRAINER, a.use_dynamic_bsz, a.ppo_max_token_len_per_gpu * a.context_parallel_size < a.seq_length),
         message=(
-            "a micro-batch holds {ppo_max_token_len_per_gpu} x {context_parallel_size} tokens (ppo_max_token_len_per_gpu x context-parallel size), but a prompt with its response can have up to {seq_length}"
+            "a micro-batch holds {ppo_max_token_len_per_gpu} × {context_parallel_size} tokens "
+            "(ppo_max_token_len_per_gpu × context-parallel size), but a prompt with its response can have up to "
+            "{seq_length}"
         ),
         why="training fails at the first sequence that is longer",
         upstream="verl/utils/seqlen_balancing.py:384",
@@ -192,7 +196,8 @@ VERL.add(
             a.teacher_prompt_length == a.max_prompt_length,
         ),
         message=(
-            "the teacher reads {teacher_max_model_len} tokens, but prompt {max_prompt_length} + response {max_response_length} + 1 are {needed}"
+            "the teacher reads at most {teacher_max_model_len} tokens, but prompt {max_prompt_length} + response "
+            "{max_response_length} + 1 = {needed}"
         ),
         upstream=f"{CONFIG}/distillation.py:179",
         shows={"needed": a.max_prompt_length + a.max_response_length + 1},
@@ -203,8 +208,8 @@ VERL.add(
         "no-teacher-devices",
         all_of(DISTILLS, any_of(a.distillation_nnodes <= 0, a.distillation_n_gpus_per_node <= 0)),
         message=(
-            "the teacher has a pool of {distillation_nnodes} nodes x {distillation_n_gpus_per_node} devices: both must "
-            "be above 0"
+            "the teacher has a pool of {distillation_nnodes} nodes × {distillation_n_gpus_per_node} devices, but both "
+            "numbers must be above 0"
         ),
         upstream="verl/trainer/ppo/v1/trainer_base.py:779",
         at=(a.distillation_nnodes, a.distillation_n_gpus_per_node, a.distillation_enabled),
@@ -215,8 +220,8 @@ VERL.add(
         TEACHER,
         POOL,
         message=(
-            "the teacher's engine needs tensor {teacher_tensor_model_parallel_size} x data "
-            "{teacher_data_parallel_size} devices, which is not a divisor of its pool of {distillation_nnodes} x "
+            "the teacher's engine needs tensor {teacher_tensor_model_parallel_size} × data "
+            "{teacher_data_parallel_size} devices, which do not divide its pool of {distillation_nnodes} × "
             "{distillation_n_gpus_per_node}"
         ),
         upstream=f"{CONFIG}/distillation.py:292",
@@ -228,8 +233,8 @@ VERL.add(
         "no-reward-devices",
         all_of(TRAINER, a.reward_pool_enable, any_of(a.reward_nnodes <= 0, a.reward_n_gpus_per_node <= 0)),
         message=(
-            "the reward model has a pool of {reward_nnodes} nodes x {reward_n_gpus_per_node} devices: both must be "
-            "above 0"
+            "the reward model has a pool of {reward_nnodes} nodes × {reward_n_gpus_per_node} devices, but both "
+            "numbers must be above 0"
         ),
         upstream="verl/trainer/ppo/v1/trainer_base.py:764",
         at=(a.reward_nnodes, a.reward_n_gpus_per_node, a.reward_pool_enable),
@@ -241,7 +246,7 @@ VERL.add(
     refuse(
         "no-checkpoint-to-resume",
         all_of(TRAINER, a.resume_mode == "resume_path", a.resume_from_path.is_none),
-        message="trainer.resume_mode is resume_path, and trainer.resume_from_path is not given",
+        message="trainer.resume_mode is resume_path, but trainer.resume_from_path is not given",
         upstream="verl/trainer/ppo/ray_trainer.py:1073",
         at=(a.resume_mode,),
     ),

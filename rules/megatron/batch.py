@@ -46,8 +46,8 @@ MEGATRON.add(
             any_of(a.eval_micro_batch_size == 0, a.eval_global_batch_size % PER_EVALUATION != 0),
         ),
         message=(
-            "--eval-global-batch-size {eval_global_batch_size} is not a multiple of {per_step} = micro-batch "
-            "{eval_micro_batch_size} x data parallel {data_parallel_size}"
+            "--eval-global-batch-size {eval_global_batch_size} is not a multiple of {per_step} (micro-batch size "
+            "{eval_micro_batch_size} × data-parallel size {data_parallel_size})"
         ),
         why="the check also applies to runs that never evaluate, so " + REFUSED,
         shows={"per_step": PER_EVALUATION},

@@ -4,7 +4,7 @@ from preflight.lint.constraint import ConstraintSet, drop, put, refuse, requires
 from preflight.rules.megatron.option_names import a, all_of, gated, inference_optimized, moe
 from preflight.source.finding import Safety
 
-WHY = "the model configuration is refused at startup"
+WHY = "Megatron rejects the model configuration at startup"
 MEGATRON = ConstraintSet("megatron", why=WHY)
 EXPERTS = all_of(inference_optimized, moe)
 BACKEND = a.inference_grouped_gemm_backend

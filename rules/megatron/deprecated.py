@@ -12,8 +12,8 @@ MEGATRON.add(
         "xavier-initialisation",
         a.init_method_xavier_uniform,
         message=(
-            "--init-method-xavier-uniform ends every run, because it is passed to the model's configuration under a "
-            "name that was removed"
+            "--init-method-xavier-uniform makes every run fail, because it is passed to the model's configuration "
+            "under a name that was removed"
         ),
         why=(
             "TransformerConfig has no field scaled_init_method, so creating the config raises a TypeError, and "

@@ -80,8 +80,8 @@ MEGATRON.add(
             ),
         ),
         message=(
-            "--deterministic-mode needs NVTE_ALLOW_NONDETERMINISTIC_ALGO 0 or unset, and CUBLAS_WORKSPACE_CONFIG "
-            ":4096:8, :16:8 or unset; they are {attention} and {cublas}"
+            "--deterministic-mode needs NVTE_ALLOW_NONDETERMINISTIC_ALGO to be 0 or unset, not {attention}, and "
+            "CUBLAS_WORKSPACE_CONFIG to be :4096:8, :16:8 or unset, not {cublas}"
         ),
         why=REFUSED,
         shows={"attention": ATTENTION, "cublas": CUBLAS},

@@ -1,4 +1,4 @@
-"""Sizes and settings with which a run trains, but that no published run has."""
+"""Sizes and settings that are accepted but that no published run uses."""
 
 from preflight.lint.constraint import ConstraintSet, refuse
 from preflight.rules.megatron.option_names import a, all_of, any_of
@@ -23,8 +23,8 @@ MEGATRON.add(
         ),
         message="--ffn-hidden-size {ffn_hidden_size} is less than --hidden-size {hidden_size}; a digit may be missing",
         why=(
-            "dense networks are published with 2.5 to 8 times the hidden size, so a narrower MLP loses most of the "
-            "network"
+            "published dense networks have MLPs of 2.5 to 8 times the hidden size, so a narrower MLP removes most of "
+            "the network"
         ),
         severity=Severity.WARNING,
         at=(a.ffn_hidden_size, a.hidden_size),
@@ -55,9 +55,14 @@ MEGATRON.add(
             ~a.moe_router_enable_expert_bias,
             a.train_iters >= TRIAL,
         ),
-        message="--moe-router-load-balancing-type none without --moe-router-enable-expert-bias: nothing balances the "
-        "{num_experts} experts",
-        why="tokens concentrate on a few experts, which only shows in the curves of a run that has been going for days",
+        message=(
+            "nothing balances the {num_experts} experts, because --moe-router-load-balancing-type is none and "
+            "--moe-router-enable-expert-bias is off"
+        ),
+        why=(
+            "tokens concentrate on a few experts, which becomes visible only in the curves of a run that has trained "
+            "for days"
+        ),
         severity=Severity.WARNING,
         at=(a.moe_router_load_balancing_type,),
         upstream="megatron/core/transformer/moe/router.py",
@@ -90,8 +95,10 @@ MEGATRON.add(
             a.train_iters >= TRIAL,
             a.global_batch_size < FEW,
         ),
-        message="without --global-batch-size, a step trains on only {global_batch_size} samples: one micro-batch per "
-        "data-parallel rank",
+        message=(
+            "without --global-batch-size, the global batch size is only {global_batch_size}, one micro-batch per "
+            "data-parallel rank"
+        ),
         why="at a usual learning rate, the gradients of so few samples are noise. A line may be missing",
         severity=Severity.WARNING,
         at=(a.train_iters,),

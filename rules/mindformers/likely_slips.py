@@ -1,4 +1,4 @@
-"""Values that pass every check of graph-mode MindFormers, but probably make the run do something other than intended."""
+"""Values that pass every check of graph-mode MindFormers, but probably make the run do something unintended."""
 
 from preflight.lint.constraint import ConstraintSet, put, refuse
 from preflight.lint.expressions import all_of
@@ -12,7 +12,10 @@ MINDFORMERS.add(
     refuse(
         "only-strategy-saved",
         all_of(training, a["only_save_strategy"]),
-        message="only_save_strategy True ends the run after compiling: it saves the strategy and does not train",
+        message=(
+            "only_save_strategy True ends the run after the compilation, when the strategy is saved, so nothing is "
+            "trained"
+        ),
         why="the trainer exits with status 0 as soon as the network is compiled, so the job looks successful",
         severity=Severity.WARNING,
         at=(a["only_save_strategy"],),

@@ -1,12 +1,12 @@
 """A key seems to belong to the section above it, but its indentation is missing.
 
 ## What it does
-Finds keys at the top level, or in `model`, that nothing reads there and that the section right above them could have:
-`weight_decay` after `optimizer`, `pet_config` after `model_config`. Nothing is reported if that section has the key as
-well, if the section is of an unknown class, or if the config registers classes from elsewhere.
+Finds keys at the top level, or in `model`, that nothing reads there and that the section right above them could have,
+such as `weight_decay` after `optimizer` or `pet_config` after `model_config`. Nothing is reported if that section has
+the key as well, if the section is of an unknown class, or if the config registers classes from elsewhere.
 
 ## Why is this bad?
-Unknown keys at these levels are silently ignored: the run trains with the default, without weight decay or without
+Unknown keys at these levels are silently ignored, so the run trains with the defaults, such as no weight decay or no
 adapters.
 
 ## Example

@@ -1,7 +1,7 @@
 """The optimizer class rejects the value of one of its settings.
 
 ## What it does
-For AdamW, `betas` must be two floats in [0, 1), and `eps` and `weight_decay` must be floats: an integer such as
+For AdamW, `betas` must be two floats in [0, 1), and `eps` and `weight_decay` must be floats, so an integer such as
 `weight_decay: 0` is rejected. For Muon, flat `ns_coefficients` must be three numbers, memory budgets must be positive
 numbers, `adamw_betas` must be a list of two numbers, and every pattern of `adamw_include` must be a string.
 

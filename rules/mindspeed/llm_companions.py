@@ -19,8 +19,8 @@ MINDSPEED.add(
         a.use_fused_swiglu & ~a.swiglu,
         severity=Severity.WARNING,
         at=(a.use_fused_swiglu,),
-        message="--use-fused-swiglu has no effect without --swiglu: the activation stays GELU",
-        why="the fused kernel only replaces SwiGLU, so a different model is trained",
+        message="--use-fused-swiglu has no effect without --swiglu, so the activation stays GELU",
+        why="the fused kernel replaces only SwiGLU, so a different model is trained",
         fixes=(put(a.swiglu),),
         after=("mindspeed-llm/fused-swiglu-kind",),
     ),
@@ -28,8 +28,8 @@ MINDSPEED.add(
         "fused-rmsnorm-with-layernorm",
         a.use_fused_rmsnorm & (a.normalization == "LayerNorm"),
         severity=Severity.WARNING,
-        message="--use-fused-rmsnorm has no effect with --normalization {normalization}: the norm stays LayerNorm",
-        why="the fused kernel only replaces RMSNorm, so a different model is trained",
+        message="--use-fused-rmsnorm has no effect with --normalization {normalization}, so the norm stays LayerNorm",
+        why="the fused kernel replaces only RMSNorm, so a different model is trained",
         fixes=(put(a.normalization, "RMSNorm"),),
         after=("mindspeed/fused-rmsnorm", "mindspeed-llm/fused-rmsnorm-kind"),
     ),
@@ -43,7 +43,7 @@ MINDSPEED_LLM.add(
         upstream=f"{ROTARY}:56",
         at=(a.rope_scaling_type,),
         message="yarn needs --rope-scaling-original-max-position-embeddings",
-        why="the correction is computed from this option, so without it the run crashes when the model is built",
+        why="the correction is computed from the missing option, so the run crashes when the model is built",
         after=("mindspeed-llm/yarn-positions",),
     ),
     refuse(
@@ -54,7 +54,7 @@ MINDSPEED_LLM.add(
         message=(
             "a LoRA rank is given without --lora-target-modules, so no adapter is created and all weights are trained"
         ),
-        why="adapters are only created for named modules",
+        why="adapters are created only for named modules",
     ),
     refuse(
         "lora-targets-of-other-names",

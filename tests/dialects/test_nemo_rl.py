@@ -320,7 +320,7 @@ def test_types_are_checked_where_the_release_checks_them(tmp_path: Path, lies: s
     found = report(tmp_path, "grpo: {num_prompts_per_step: 2.5}\n").findings
     refused = [one for one in found if one.rule == "composition-refused"]
     assert [one.severity for one in refused] == ([] if severity is None else [severity])
-    assert lies or refused[0].message.endswith("; earlier releases do not check it")
+    assert lies or refused[0].message.endswith("; earlier releases do not check this")
 
 
 NAMED = "grpo: {adv_estimator: {name: maxrl}}\n"

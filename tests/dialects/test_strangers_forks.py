@@ -127,7 +127,7 @@ def test_files_that_a_forks_own_code_reads_are_not_refused(tmp_path: Path, reads
     code = f'def read_file(path):\n    if path.endswith(".jsonl"){reads}:\n        return path\n'
     files = {"slime/utils/arguments.py": OWN, "slime/utils/data.py": code}
     found = checked(tmp_path, SLIME.replace("{more}", "--prompt-data a.json"), **files)
-    assert ("composition-refused" in found) is refused
+    assert ("composition-refused" in found) is rejected
 
 
 @pytest.mark.parametrize(

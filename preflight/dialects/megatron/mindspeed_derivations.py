@@ -219,7 +219,7 @@ def shared_experts(run: Run) -> None:
         run.derive(
             "moe_shared_expert_intermediate_size",
             run.n_shared_experts * size,
-            "shared experts x their size",
+            "shared experts × their size",
             of="n_shared_experts",
         )
 
