@@ -33,7 +33,7 @@ def predicted_oom(job: Job) -> Iterator[Finding | Unverified]:
 
         --num-layers 32 --hidden-size 4096 --num-attention-heads 32 --bf16
 
-    Instead, use more sharding (`--use-distributed-optimizer`, tensor or pipeline parallel), recomputation, or a smaller
+    Instead, use more sharding (`--use-distributed-optimizer`, tensor or pipeline parallelism), recomputation, or a smaller
     micro-batch; `preflight layouts` finds layouts that fit.
 
     ## Fix safety

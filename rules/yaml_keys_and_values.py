@@ -72,7 +72,8 @@ def float_as_string(job: Job) -> Iterator[Finding]:
             )
             if others:
                 message = Message(
-                    "{name} is the string {text!r}, not a number: the exponent needs a sign; write {number} or {other}",
+                    "{name} is the string {text!r}, not a number, because the exponent needs a sign; write {number} "
+                    "or {other}",
                     name=name,
                     text=text,
                     number=number,

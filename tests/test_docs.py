@@ -148,8 +148,8 @@ def test_what_megatron_refuses_is_mended_in_the_keys_of_the_front_end(guide: Plu
         name="a batch that is no multiple",
         file="run.sh",
         text=f"python acme_train.py {SIZES} --batch 97 --micro-batch 4\n",
-        found="run.sh:1:66: error: the global batch size 97 is not a multiple of micro-batch size 4 × data-parallel size 8 = 32 "
-        "[batch-not-divisible]\n",
+        found="run.sh:1:66: error: the global batch size 97 is not a multiple of micro-batch size 4 × "
+        "data-parallel size 8 = 32 [batch-not-divisible]\n",
         fixed=f"python acme_train.py {SIZES} --batch 96 --micro-batch 4\n",
     )
     case.verify(tmp_path, rules=["batch-not-divisible"], plugins=guide)

@@ -53,7 +53,7 @@ def calibrate(
 
     style = output.printed(out)
     if not logs or not run:
-        raise InputError("give the log of a completed run and its config: preflight calibrate LOG --run CONFIG")
+        raise InputError("pass the log of a completed run and its config: preflight calibrate LOG --run CONFIG")
     if len(run) not in (1, len(logs)):
         raise InputError(
             f"{len(logs)} logs do not match {len(run)} configs; pass one config for all logs, or one per log"

@@ -185,7 +185,7 @@ def _verify(mode: Mode) -> None:
     if mode.unsafe and not (mode.fix or mode.diff):
         raise InputError("--unsafe needs --fix or --diff, because nothing is changed without them")
     if mode.diff and mode.fix:
-        raise InputError("--diff writes nothing, but --fix does: use only one of them")
+        raise InputError("--diff writes nothing, but --fix does; use only one of them")
 
 
 def _changes(

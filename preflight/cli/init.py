@@ -122,7 +122,7 @@ def _propose_baseline(report: Report, *, write: bool) -> None:
         would = "{name} would contain {many}; `preflight check --baseline {name}` would then report only new ones."
         say(f"\n{local(Message(would, name=name, many=many))}\n")
         if report.errors and write:
-            print(f"preflight: {local('no baseline was written: some files cannot be read')}", file=sys.stderr)
+            print(f"preflight: {local('no baseline was written, because some files cannot be read')}", file=sys.stderr)
 
 
 def _indented(text: str) -> str:

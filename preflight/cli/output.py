@@ -200,8 +200,8 @@ def nothing(done: str, skipped: Sequence[str], checker: Checker) -> int:
         why = local("neither the command nor a script that it names starts a training run that preflight recognizes")
     elif skipped and _has_options(skipped[0]):
         why = local(
-            f"{skipped[0]} contains training options but no launch command; name the script that reads it, "
-            "or the command: preflight check -- torchrun pretrain_gpt.py OPTIONS"
+            f"{skipped[0]} contains training options but no launch command; pass the script that reads it, or the "
+            "command: preflight check -- torchrun pretrain_gpt.py OPTIONS"
         )
     elif skipped:
         why = local(f"{skipped[0]} is not recognized as a training config")

@@ -59,7 +59,7 @@ def warm(plugins: Plugins, policies: Policies) -> None:
 
 SLOW = 2
 """Allowance for a busy machine, on which the processor seconds of a check take longer."""
-BUSY = "the checker is busy: too many submissions wait"
+BUSY = "the checker is busy, because too many submissions are waiting"
 
 
 def make_work(policies: Policies, recorded: bool) -> Work:

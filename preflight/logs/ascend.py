@@ -144,7 +144,7 @@ ENVELOPES: tuple[Signature, ...] = (
         r"|GetNext (?:time ?out|error)"
         r"|File ?: .{0,40}minddata/",
         "MindSpore's data pipeline failed",
-        "the line names the file or the operation; with dataset_sink_mode: False the original exception is shown",
+        "the line names the file or the operation; with dataset_sink_mode: False, the original exception is shown",
         weak=True,
     ),
 )  # fmt: skip

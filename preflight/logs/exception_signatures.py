@@ -148,8 +148,8 @@ OF_PYTHON: tuple[Signature, ...] = (
         r"|Tensor)[\w.]+' (?:object )?has no attribute"
         r"|couldn't find attribute \w|AttributeError: '\w+' object has no attribute '_[a-z]",
         "the program uses a name that does not exist",
-        "an optional package may be missing, parts may have different versions, or the code path may be "
-            "untested: search the framework's issues for the last line",
+        "an optional package may be missing, parts may have different versions, or the code path may be untested, so "
+        "search the framework's issues for the last line",
         weak=True,
     ),
     Signature(

@@ -126,7 +126,7 @@ OF_ENGINES: tuple[Signature, ...] = (
         r"|50[0234] (?:Internal Server Error|Bad Gateway|Service Unavailable|Gateway Timeout)"
         r"|Server process terminated|AsyncEngineDeadError|Background loop (?:has errored|is stopped)",
         "a service, such as the generation engine, failed or does not answer",
-        "its own log has the reason: the first exception of EngineCore, the scheduler or the worker",
+        "its own log contains the reason, which is the first exception of EngineCore, the scheduler or the worker",
         weak=True,
     ),
     Signature(
@@ -159,7 +159,7 @@ OF_ENGINES: tuple[Signature, ...] = (
         r"|ClientConnectorError|APIConnectionError|StatusCode\.UNAVAILABLE|TimeoutError: \[Errno"
         r"|httpx\.\w+Error",
         "a network call timed out, or a host did not respond or could not be found",
-        "from the job's node, check the name and port in the message: many nodes have no access to the internet",
+        "from the job's node, check the name and port in the message; many nodes have no internet access",
         weak=True,
     ),
     Signature(

@@ -91,7 +91,7 @@ OF_DEVICES: tuple[Signature, ...] = (
         r"'errCode': 'E[5-8]\d{4}'|\bIn op(?:\[\w{1,80}\])?, the (?:parameter|shape|num|format|dtype|data)"
         r"|\bE[5-8]\d{4}: {1,4}In op\b",
         "CANN's compiler rejects a value, a shape or a type that an operator gets",
-        "the message names the operator and its parameter; the stack of the network names the line of the model",
+        "the message names the operator and its parameter; the network's stack trace names the line in the model",
     ),
     Signature(
         "operator-of-cann", C.ENVIRONMENT,

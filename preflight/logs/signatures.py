@@ -239,7 +239,7 @@ SIGNATURES: tuple[Signature, ...] = (
     Signature(
         "argument-of-model", C.PROGRAM,
         r"TypeError: (?:\w{1,60}(?:For[A-Z]\w{1,60}|Model)\.|lce_)forward\(\) got an unexpected keyword",
-        "the model gets an argument that its `forward` does not accept",
+        "the model receives an argument that its `forward` does not accept",
         "a column of the data set, an option of another model, or incompatible versions of the model's code and the "
         "trainer are possible causes; the frames show which part passes the argument",
         weak=True,
@@ -263,7 +263,7 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|does not appear to have a file named|modelscope\.hub\.errors|gated repo|40[134] Client Error"
         r"|is not a valid model identifier|Incorrect path_or_model_id|[Rr]epo id must",
         "a file of a model, a tokenizer or a dataset is not available",
-        "download it before the job and name its folder; nodes often have no network",
+        "download it before the job and name its folder, because nodes often have no network",
     ),
     *OF_ENGINES,
     Signature(
@@ -405,7 +405,7 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|ambiguous option|expected (?:one|at least one|\d+) arguments?"
         r"|got an unexpected keyword|Key '[\w.]+' is not in struct|Could not override",
         "the program does not accept an argument in this form",
-        "`preflight check` names the option that was meant, or that this release no longer has",
+        "`preflight check` names the intended option, or the option that this release no longer has",
     ),
     *OF_PYTHON,
 )  # fmt: skip

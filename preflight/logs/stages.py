@@ -23,7 +23,7 @@ class Stage(NamedTuple):
 
 
 DIVIDE = (
-    "sizes are not divisible by the number of ranks in a group: compare the sequence length, padding or packing with "
+    "sizes are not divisible by the number of ranks in a group; compare the sequence length, padding or packing with "
     "the tensor- and context-parallel sizes"
 )
 LOADED = "it died while packages were loaded or processes started"
@@ -86,7 +86,7 @@ STAGES = (
     Stage(
         Cause.ENVIRONMENT,
         r":_?pin_memory\w*$",
-        "it died while memory of the host was prepared for copies to the device",
+        "it died while host memory was being prepared for copies to the device",
         near=2,
     ),
     Stage(

@@ -7,7 +7,7 @@ from preflight.lint.constraint import ConstraintSet, put, refuse
 from preflight.lint.expressions import Handles, all_of
 from preflight.source.finding import Safety
 
-DIES = "the run fails when its trainer is created, or when its workers start"
+DIES = "the run fails when its trainer is created or its workers start"
 AREAL = ConstraintSet("areal", why=DIES)
 a = Handles(megatron_names() | names("areal") | DERIVED)
 ALLOCATION = "areal/api/alloc_mode.py"

@@ -319,8 +319,7 @@ MS_SWIFT.add(
         "balance-loss-outweighs",
         a.moe_aux_loss_coeff >= 1,
         message=(
-            "--moe_aux_loss_coeff {moe_aux_loss_coeff} makes the router's loss outweigh the loss of the language "
-            "model"
+            "--moe_aux_loss_coeff {moe_aux_loss_coeff} makes the router's loss outweigh the loss of the language model"
         ),
         why="published runs use 1e-6 to 0.02. With this value, the run balances the experts but learns nothing else",
         upstream="megatron/core/transformer/moe/router.py:259",

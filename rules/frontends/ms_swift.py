@@ -59,7 +59,7 @@ MS_SWIFT.add(
         a.world_size,
         when=all_of(GENERATES, a.use_vllm, a.vllm_mode == "colocate"),
         message="{world_size} devices are not a multiple of --vllm_tensor_parallel_size {vllm_tensor_parallel_size}",
-        why="the inference engine refuses to start, after the model is loaded",
+        why="the inference engine refuses to start after the model is loaded",
         upstream="swift/megatron/trainers/rollout_mixin.py:405",
         at=(a.vllm_tensor_parallel_size,),
         after=("device-count",),

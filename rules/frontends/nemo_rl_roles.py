@@ -93,8 +93,7 @@ NEMO_RL.add(
         a.data_parallel_size,
         a.val_global_batch_size,
         message=(
-            "a validation batch of {val_global_batch_size} is not divisible by {data_parallel_size} data-parallel "
-            "ranks"
+            "a validation batch of {val_global_batch_size} is not divisible by {data_parallel_size} data-parallel ranks"
         ),
         upstream="nemo_rl/distributed/batched_data_dict.py:399",
         when=all_of(a.val_global_batch_size.is_set, a.num_nodes.is_set),

@@ -51,7 +51,8 @@ SKYRL.add(
         "sync-beside-megatron",
         SYNC != "nccl",
         message=(
-            "weight_sync_backend is {skyrl_generator_inference_engine_weight_sync_backend}; with Megatron it must be nccl"
+            "weight_sync_backend is {skyrl_generator_inference_engine_weight_sync_backend}; with Megatron, it must be "
+            "nccl"
         ),
         upstream=f"{UTILS}:197",
         at=(SYNC,),

@@ -45,8 +45,7 @@ VERL.add(
             a.critic_ppo_micro_batch_size_per_gpu.is_set,
         ),
         message=(
-            "only one of critic.ppo_micro_batch_size and critic.ppo_micro_batch_size_per_gpu may be given, but both "
-            "are"
+            "only one of critic.ppo_micro_batch_size and critic.ppo_micro_batch_size_per_gpu may be given, but both are"
         ),
         upstream=f"{CONFIG}/critic.py:110",
         at=(a.critic_ppo_micro_batch_size,),

@@ -80,11 +80,10 @@ MEGATRON.add(
             ),
         ),
         message=(
-            "--deterministic-mode needs NVTE_ALLOW_NONDETERMINISTIC_ALGO to be 0 or unset, not {attention}, and "
-            "CUBLAS_WORKSPACE_CONFIG to be :4096:8, :16:8 or unset, not {cublas}"
+            "--deterministic-mode needs NVTE_ALLOW_NONDETERMINISTIC_ALGO to be 0 or unset, and "
+            "CUBLAS_WORKSPACE_CONFIG to be :4096:8, :16:8 or unset"
         ),
         why=REFUSED,
-        shows={"attention": ATTENTION, "cublas": CUBLAS},
         at=(DETERMINISTIC,),
         fixes=(put(ATTENTION, 0), put(CUBLAS, ":4096:8"), Repair((Change(ATTENTION, 0), Change(CUBLAS, ":4096:8")))),
     ),

@@ -186,7 +186,7 @@ MEGATRON.add(
     refuse(
         "spec-without-function",
         all_of(a.spec.length == 1, ~a.spec.has("local")),
-        message="--spec has only one word, but it takes a module and the name of a function in that module",
+        message="--spec has only one word, but it needs a module and the name of a function in that module",
         why="building the model needs both words, so the run fails at launch",
     ),
 )

@@ -80,7 +80,7 @@ def test_parse_faults_are_found_and_nothing_else() -> None:
             ["pretrain_gpt.py", *row["args"]], row["world_size"], "megatron@0.20.0", row["env"]
         ).arguments.problems
         refused = row["stage"] == "parse" and "yaml" not in row["where"]
-        assert bool(problems) is rejected, (row["id"], problems)
+        assert bool(problems) is refused, (row["id"], problems)
 
 
 @needs_data

@@ -106,7 +106,7 @@ def test_every_format_has_the_findings_of_the_others(folder: Path, format: str) 
     assert "Traceback" not in ran.stderr and not [fault for fault in faults if fault not in ran.stderr], ran.stderr
     assert ran.returncode == 1, "findings outweigh what could not be read"
     if format in ("json", "sarif", "gitlab"):
-        json.dumps(json.loads(ran.stdout), ensure_ascii=False).encode()  # half a character is rejected by strict readers
+        json.dumps(json.loads(ran.stdout), ensure_ascii=False).encode()  # half a character is refused by strict readers
     if format == "junit":
         ET.fromstring(ran.stdout)
 

@@ -103,7 +103,8 @@ def test_the_present_layout_comes_first_and_others_are_of_different_kinds(
     assert classes == sorted(classes)
     text = ran(capsys, "run.yaml", *DEVICES, "--show", "1")[1].splitlines()
     assert text[2].split()[:3] == ["now", "4", "2"]
-    assert any(line.startswith(f"the current layout is rank {now['rank']} by estimated time among the layouts") for line in text)
+    rank = f"the current layout is rank {now['rank']} by estimated time among the layouts"
+    assert any(line.startswith(rank) for line in text)
 
 
 @pytest.mark.slow
