@@ -176,7 +176,8 @@ def load(path: str | Path) -> list[Case]:
     path = Path(path)
     names = [f.name for f in fields(Case)]
     cases = []
-    for item in yaml.safe_load(path.read_text(encoding="utf-8")) or []:
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml is ten times faster
+    for item in yaml.load(path.read_text(encoding="utf-8"), loader) or []:
         for key in item:
             if key not in names:
                 close = difflib.get_close_matches(str(key), names, 1)

@@ -40,8 +40,8 @@ def validates_on_training_data(job: Job) -> Iterator[Finding]:
     it contains its own splits.
 
     ## Why is this bad?
-    The run measures how well the model remembers its training data. The score rises although the model does not become
-    better on other data, and the best checkpoint is the one that has learned most by heart. The name of a variable or a
+    The run measures how well the model remembers its training data. The score rises although the model does not improve on other data, and the best checkpoint is the one that has
+    memorized the most. The name of a variable or a
     file may have been copied from the line of the training data.
 
     ## Example

@@ -36,7 +36,7 @@ def name_of_another_run(job: Job) -> Iterator[Finding]:
     """A name states a value that the run does not have.
 
     ## What it does
-    Reads the tensor, pipeline and context parallel sizes in the name of the file, and these sizes, the batch sizes, the
+    Reads the tensor-, pipeline- and context-parallel sizes in the name of the file, and these sizes, the batch sizes, the
     sequence length, the learning rate and the published model in the names of what the run writes: `--save`,
     `--tensorboard-dir`, and the names of experiments. Only usual forms are read, such as `tp8`, `pp2`, `gbs512`,
     `seq4096` and `lr3e-4`. If a name states a fact twice with different values, it is not compared, and neither is the
@@ -173,7 +173,7 @@ def tokenizer_of_another_model(job: Job) -> Iterator[Finding]:
     keep the tokenizer of the model that they were made from.
 
     ## Why is this bad?
-    The loaded embedding has a row for each token of the model's own tokenizer. With other tokens the weights do not
+    The loaded embedding has a row for each token of the model's own tokenizer. With other tokens, the weights do not
     load, or each token gets the row of an unrelated one and the loss starts as if the model were untrained.
 
     ## Example

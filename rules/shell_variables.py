@@ -211,7 +211,7 @@ def misspelt_variable(job: Job) -> Iterator[Finding]:
 
     ## Why is this bad?
     The variable expands to nothing, so the option takes the next word as its value or has no value at all. The parser
-    refuses the command on every rank.
+    rejects the command on every rank.
 
     ## Example
         TRAIN_ITERS=2000
@@ -269,7 +269,7 @@ def array_first_word(job: Job) -> Iterator[Finding]:
     ## Why is this bad?
     In bash, the name of an array without `[@]` expands to its first element only, so the other options are not passed
     on. The features that they were meant to turn on stay silently off, or an option is left without its value and the
-    parser refuses the command.
+    parser rejects the command.
 
     ## Example
         MOE_ARGS=(--moe-grouped-gemm --num-experts 8)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,6 +22,8 @@ from preflight.plugins.manager import Plugins
 from preflight.source.translation import ENGLISH, VARIABLE
 
 os.environ[VARIABLE] = ENGLISH  # whatever the locale of who runs the tests
+sys.dont_write_bytecode = False  # otherwise each of the many started processes compiles every module
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any-machine")

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import yaml
-from pairs import config, dumped, read
+from pairs import config, dumped, loaded, read
 
 import preflight
 from preflight.plugins.manager import load as load_plugins
@@ -49,7 +48,7 @@ def megatron(row: Row) -> Places:
 
 def tables(name: str, target: str, devices: int = 1) -> Iterator[Places]:
     """The refused side of each pair of a table of command lines, read as the target that is measured."""
-    table = yaml.safe_load((TABLES / name).read_text(encoding="utf-8"))
+    table = loaded(TABLES / name)
     for case in table["cases"]:
         entry = "pretrain_hybrid.py" if case.get("base") == "hybrid" else "pretrain_gpt.py"
         argv = [

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from automatic_checks import classified, write
@@ -129,26 +131,27 @@ def of_mindformers(catalogues: Path, labels: Path, version: str) -> Row:
     return {**found, "automatic": {kind: len(checks) for kind, checks in AUTOMATIC[target].items()}}
 
 
-def measure(catalogues: Path, labels: Path) -> dict[str, Row]:
-    """Framework@version → the measured coverage."""
-    return {
-        "megatron@0.20.0": of_megatron(catalogues, labels),
-        "mindspeed@26.1.0": of_mindspeed(
-            catalogues, labels, "mindspeed", "MindSpeed 028de58: checks of arguments that refuse, not of older branches"
-        ),
-        "mindspeed-llm@26.1.0": of_mindspeed(
-            catalogues, labels, "mindspeed-llm", "MindSpeed-LLM c77308a: checks of arguments that refuse"
-        ),
-        **{
-            f"mindformers@{version}": of_mindformers(catalogues, labels, version)
-            for version in ("1.5.0", "1.7.0", "2.1.0")
-        },
-    }
+MEASURES: dict[str, Callable[[Path, Path], Row]] = {
+    "megatron@0.20.0": of_megatron,
+    "mindspeed@26.1.0": partial(
+        of_mindspeed,
+        name="mindspeed",
+        source="MindSpeed 028de58: argument checks, without those of older branches",
+    ),
+    "mindspeed-llm@26.1.0": partial(
+        of_mindspeed, name="mindspeed-llm", source="MindSpeed-LLM c77308a: argument checks"
+    ),
+    "mindformers@1.5.0": partial(of_mindformers, version="1.5.0"),
+    "mindformers@1.7.0": partial(of_mindformers, version="1.7.0"),
+    "mindformers@2.1.0": partial(of_mindformers, version="2.1.0"),
+}
+"""Framework@version → what measures its coverage from catalogues and labelled runs."""
 
 
 if __name__ == "__main__":
     sys.path.insert(0, str(HERE))
-    found = measure(Path(sys.argv[1]), Path(sys.argv[2]))
+    catalogues, labels = map(Path, sys.argv[1:])
+    found = {name: measure(catalogues, labels) for name, measure in MEASURES.items()}
     OUT.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     write(AUTOMATIC)
     for name, row in found.items():

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+from pairs import loaded
 
 import preflight
 from preflight import Severity, collect
 from preflight.lint.rule import Checkable, Rule
 
-TABLE = yaml.safe_load((Path(__file__).parent / "constraints" / "megatron-training.yaml").read_text(encoding="utf-8"))
+TABLE = loaded(Path(__file__).parent / "constraints" / "megatron-training.yaml")
 CASES = TABLE["cases"]
 ELSEWHERE = ("core_", "parsing_", "changed_silently", "phase_iterations", "earlier_hybrid_pattern", "released_defects",
     "cache_on_each_node", "limit_in_minutes", "exit_after_limit", "data_path_one_word")  # fmt: skip

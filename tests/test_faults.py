@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from sampled import one_in
 
 from preflight.api import installed
 from preflight.checking.checked_sources import Workspace
@@ -202,8 +203,8 @@ def test_mindformers(fault: Fault) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", MINDFORMERS, ids=lambda fault: fault.name)
-def test_every_config_of_mindformers(fault: Fault) -> None:
-    judge(list(mindformers_configs()), fault)
+def test_many_configs_of_mindformers(fault: Fault) -> None:
+    judge(one_in(4, mindformers_configs(), 1), fault)
 
 
 @pytest.mark.parametrize("fault", MEGATRON, ids=lambda fault: fault.name)

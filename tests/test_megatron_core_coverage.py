@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+from pairs import loaded
 
 import preflight
 from preflight import Finding, Severity, collect
@@ -23,7 +23,7 @@ from preflight.plugins.manager import load as load_plugins
 
 HERE = Path(__file__).parent
 SHARED = HERE.parent.parent / "shared" / "data"
-TABLE = yaml.safe_load((HERE / "constraints" / "megatron-core.yaml").read_text(encoding="utf-8"))
+TABLE = loaded(HERE / "constraints" / "megatron-core.yaml")
 LEFT_OUT = json.loads((HERE.parent / "schemas" / "coverage" / "megatron-core.json").read_text(encoding="utf-8"))[
     "left_out"
 ]

@@ -11,8 +11,8 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-import yaml
 from house import each, nodes, tree
+from pairs import loaded
 
 import preflight
 from preflight import Finding, Message, Severity
@@ -199,7 +199,7 @@ def test_a_template_is_one_sentence_in_lower_case(template: str) -> None:
 def test_what_is_found_is_made_of_templates(path: Path) -> None:
     """Every finding of a rule's fixtures gives its text again when the template is filled in, and its values are plain
     data."""
-    for case in yaml.safe_load(path.read_text(encoding="utf-8")):
+    for case in loaded(path):
         if not case.get("text") or case.get("files"):
             continue
         report = preflight.check_text(

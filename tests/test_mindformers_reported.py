@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from pairs import config, dumped, read
+from pairs import config, dumped, loaded, read
 
 import preflight
 
@@ -22,7 +21,7 @@ EVIDENCE: dict[str, Any] = json.loads((SCHEMAS / "evidence.json").read_text(enco
 @cache
 def runs() -> dict[str, dict[str, Any]]:
     """Rule → statement → base, release and the changes to the base."""
-    found: dict[str, dict[str, Any]] = yaml.safe_load((HERE / "mindformers_reported.yaml").read_text(encoding="utf-8"))
+    found: dict[str, dict[str, Any]] = loaded(HERE / "mindformers_reported.yaml")
     return found
 
 

@@ -12,7 +12,7 @@ from pkgutil import iter_modules
 from typing import Any
 
 import pytest
-import yaml
+from pairs import loaded
 
 from preflight.api import installed
 from preflight.checking.engine import Policy, Report
@@ -25,7 +25,7 @@ from preflight.source.finding import Finding
 from preflight.testing import Case
 
 HERE = Path(__file__).parent
-TABLE: dict[str, Any] = yaml.safe_load((HERE / "constraints" / "mindspeed.yaml").read_text(encoding="utf-8"))
+TABLE: dict[str, Any] = loaded(HERE / "constraints" / "mindspeed.yaml")
 CASES: list[dict[str, str]] = TABLE["cases"]
 CATALOGUE = HERE.parent.parent / "shared" / "data" / "catalog" / "mindspeed.jsonl"
 FOLDER = "preflight.rules.mindspeed"

@@ -7,13 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+from pairs import loaded
 
 import preflight
 
-ROWS: dict[str, dict[str, Any]] = yaml.safe_load(
-    Path(__file__).with_name("reported_by_frontends.yaml").read_text(encoding="utf-8")
-)
+ROWS: dict[str, dict[str, Any]] = loaded(Path(__file__).with_name("reported_by_frontends.yaml"))
 
 
 @pytest.mark.parametrize("issue", ROWS)

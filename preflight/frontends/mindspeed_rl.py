@@ -49,14 +49,14 @@ def world(run: Run) -> Value:
 def batches(run: Run) -> None:
     """An RL batch counts prompts, each with several samples (base_worker.py:141 with train_grpo.py:78)."""
     if "prompts" in run.written:
-        run.derive("global_batch_size", run.prompts * run.n_samples_per_prompt, "prompts x samples", of="prompts")
+        run.derive("global_batch_size", run.prompts * run.n_samples_per_prompt, "prompts × samples", of="prompts")
 
 
 @derives("pad_to_multiple_of")
 def padding(run: Run) -> None:
     """Independent of the config (megatron_config.py:402)."""
     ranks = run.tensor_model_parallel_size * run.context_parallel_size
-    run.derive("pad_to_multiple_of", ranks, "tensor x context parallel")
+    run.derive("pad_to_multiple_of", ranks, "tensor × context parallel")
 
 
 @derives("generation_ranks")
@@ -224,7 +224,7 @@ def _unknown_models(config: Composed) -> Iterator[Problem]:
         known = found.node is None or not isinstance(found.value, str) or found.value in names
         near = None if known else nearest(str(found.value), names, 0.6)
         if near and found.node is not None:
-            template = "no model config is called {name}; did you mean {near}?"
+            template = "there is no model config {name}; did you mean {near}?"
             yield Problem(REFUSED, Message(template, name=found.value, near=near), found.node.span)
 
 

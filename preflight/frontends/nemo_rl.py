@@ -150,6 +150,7 @@ OPTIONAL = frozenset(
         *("generation_transformer_impl", "generation_grouped_gemm_backend"),
         *("vllm_tensor_parallel_size", "vllm_pipeline_parallel_size", "vllm_expert_parallel_size"),
         *("vllm_async_engine", "val_global_batch_size", "val_micro_batch_size", "teacher_megatron_enabled"),
+        *("val_pairs", "val_period"),
         *("teacher_tensor_model_parallel_size", "teacher_pipeline_model_parallel_size"),
         *("teacher_context_parallel_size", "generation_top_p", "nemo_adv_estimator"),
         *("value_megatron_enabled", "value_tensor_model_parallel_size", "value_pipeline_model_parallel_size"),
@@ -296,7 +297,7 @@ def of_fields(config: Composed, release: str, place: Span, *, sure: bool) -> lis
 
 def _of_this_release(problem: Problem) -> Problem:
     """A problem that does not exist in an earlier release."""
-    message = Message("{message}; earlier releases do not check it", message=problem.message)
+    message = Message("{message}; earlier releases do not check this", message=problem.message)
     return problem._replace(message=message, harmless=True)
 
 

@@ -67,7 +67,7 @@ def of_choices(config: Composed, own: Callable[[str], bool]) -> Iterator[Problem
             near = nearest(found.value, choices)
             hint = Message("; did you mean {near}?", near=near) if near else ""
             values = {"key": key, "choices": choices, "value": found.value, "hint": hint}
-            yield Problem(REFUSED, Message("{key} takes {choices:and}, not {value}{hint}", **values), found.node.span)
+            yield Problem(REFUSED, Message("{key} accepts {choices:and}, not {value}{hint}", **values), found.node.span)
 
 
 LATER = ("add",)
@@ -115,13 +115,13 @@ def _leaves(config: Composed) -> Iterator[tuple[tuple[str | int, ...], Node]]:
 def _missing_key(lost: str, places: Sequence[tuple[str, Span]]) -> Problem:
     """One problem for all keys that lead to a missing one, at the first of them."""
     (key, span), *more = sorted(places, key=lambda one: (one[1].path or "", one[1].start))
-    template = "{key} leads to {lost}, which the config does not have"
+    template = "{key} refers to {lost}, which the config does not have"
     values: dict[str, object] = {"key": key, "lost": lost}
     if len(more) == 1:
-        template = "{key} and {other} lead to {lost}, which the config does not have"
+        template = "{key} and {other} refer to {lost}, which the config does not have"
         values["other"] = more[0][0]
     elif more:
-        template = "{key} and {count} other keys lead to {lost}, which the config does not have"
+        template = "{key} and {count} other keys refer to {lost}, which the config does not have"
         values["count"] = len(more)
     return Problem(REFUSED, Message(template, **values), span, tuple(span for _, span in more[:MOST_RELATED]))
 

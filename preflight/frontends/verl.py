@@ -48,6 +48,8 @@ CONFIG = "verl/workers/config/engine.py"
 TRAINER = "verl.trainer.main_ppo"
 RELEASES = contracts("verl")[::-1]
 """Releases with a described contract."""
+BRIDGES = ("verl/no-bridge", "verl/critic-without-bridge", "verl/reference-without-bridge")
+"""Checks of the engine; the workers of earlier releases convert weights in another way."""
 NAMES = ("ppo_trainer", "ppo_megatron_trainer")
 """Its own configs; others are in files of other projects."""
 APART = ("megatron/training/", "megatron/legacy", "megatron/rl", "pretrain_", "gpt_builders", "model_provider")
@@ -60,7 +62,7 @@ def world(run: Run) -> Value:
         count = run.nnodes * run.n_gpus_per_node
     except (NotKnown, TypeError) as error:
         return unknown(str(error))
-    return trained(run, "n_gpus_per_node", count, "nodes x devices a node")
+    return trained(run, "n_gpus_per_node", count, "nodes × devices per node")
 
 
 @derives("sequence_parallel", "bf16", "fp16", "variable_seq_lengths", "moe_router_load_balancing_type")
@@ -87,7 +89,7 @@ def forced(run: Run) -> None:
 def batches(run: Run) -> None:
     """A mini-batch counts prompts, a micro-batch samples; a dynamic batch counts tokens."""
     run.derive(
-        "global_batch_size", run.ppo_mini_batch_size * run.rollout_n, "prompts x samples", of="ppo_mini_batch_size"
+        "global_batch_size", run.ppo_mini_batch_size * run.rollout_n, "prompts × samples", of="ppo_mini_batch_size"
     )
     if run.use_dynamic_bsz:
         run.lose("micro_batch_size", "with use_dynamic_bsz, micro-batches are filled up to a token limit")
@@ -147,7 +149,7 @@ VERL = FrontEnd(
     apart=APART,
     models=("model_path",),
     planned=colocated_models.verl,
-    since={"verl/rollout-mode": "0.7.0", "verl/no-bridge": "0.8.0"},
+    since={"verl/rollout-mode": "0.7.0", **dict.fromkeys(BRIDGES, "0.8.0")},
     own_checks={"batch-not-divisible": "verl/workers/engine/utils.py"},
 )
 

@@ -82,7 +82,7 @@ def test_an_unknown_key_is_skipped_in_a_file_and_refused_on_the_command_line(tmp
     assert [(f.severity, f.message) for f in found.findings] == [
         (
             Severity.ERROR,
-            "megatron-bridge 0.6.0 has no key train.micro_batch_sise: it refuses the run; "
+            "megatron-bridge 0.6.0 has no key train.micro_batch_sise and rejects the run; "
             "did you mean train.micro_batch_size?",
         )
     ]

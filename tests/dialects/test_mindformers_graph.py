@@ -9,7 +9,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-import yaml
+from pairs import loaded
 
 import preflight
 from preflight import schemas
@@ -132,7 +132,7 @@ def test_schemas_and_checks_agree_on_strict_sections(version: str) -> None:
             for s in table(version).strict
             if mode in ("train", "finetune") or s in ("parallel_config", "moe_config", "runner_config")
         ]
-        errors = validators[kind].iter_errors(yaml.safe_load(path.read_text(encoding="utf-8")))
+        errors = validators[kind].iter_errors(loaded(path))
         theirs = {str(e.path[0]) for e in errors if e.validator == "additionalProperties" and e.path[0] in strict}
         ours = {
             str(f.key[0])

@@ -320,7 +320,7 @@ def test_types_are_checked_where_the_release_checks_them(tmp_path: Path, lies: s
     found = report(tmp_path, "grpo: {num_prompts_per_step: 2.5}\n").findings
     refused = [one for one in found if one.rule == "composition-refused"]
     assert [one.severity for one in refused] == ([] if severity is None else [severity])
-    assert lies or refused[0].message.endswith("; earlier releases do not check it")
+    assert lies or refused[0].message.endswith("; earlier releases do not check this")
 
 
 NAMED = "grpo: {adv_estimator: {name: maxrl}}\n"
@@ -433,9 +433,9 @@ def test_a_metric_without_prefix_is_accepted_by_older_releases(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        (1, "policy.k0 leads to policy.lost, which the config does not have"),
-        (2, "policy.k0 and policy.k1 lead to policy.lost, which the config does not have"),
-        (5, "policy.k0 and 4 other keys lead to policy.lost, which the config does not have"),
+        (1, "policy.k0 refers to policy.lost, which the config does not have"),
+        (2, "policy.k0 and policy.k1 refer to policy.lost, which the config does not have"),
+        (5, "policy.k0 and 4 other keys refer to policy.lost, which the config does not have"),
     ],
 )
 def test_a_missing_key_is_told_once(tmp_path: Path, keys: int, message: str) -> None:

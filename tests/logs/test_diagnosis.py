@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
 from jsonschema import Draft202012Validator
+from pairs import loaded
 
 from preflight.logs.diagnosis import Diagnosis, diagnosed
 from preflight.logs.failures import MOST_KINDS, MOST_LATER, REPEATED, Failures
@@ -38,7 +38,7 @@ def why(text: str, name: str = "run.log") -> Diagnosis:
 
 def test_deaths_of_many_kinds() -> None:
     wrong = []
-    for case in yaml.safe_load((HERE / "deaths.yaml").read_text(encoding="utf-8")):
+    for case in loaded(HERE / "deaths.yaml"):
         found = why(case["log"])
         root = found.root.first if found.root is not None else None
         named = {found.signature.id if found.signature else None, *found.rules}
@@ -55,7 +55,7 @@ def test_deaths_of_many_kinds() -> None:
 
 def test_what_programs_read_follows_its_schema() -> None:
     schema = Draft202012Validator(json.loads((HERE.parents[1] / "schemas/why.json").read_text(encoding="utf-8")))
-    for case in yaml.safe_load((HERE / "deaths.yaml").read_text(encoding="utf-8")):
+    for case in loaded(HERE / "deaths.yaml"):
         assert not list(schema.iter_errors(json.loads(dumped(why_dict(why(case["log"]), None, ["run.log"])))))
 
 
@@ -277,7 +277,7 @@ def test_a_text_is_signed_as_by_every_pattern_in_turn() -> None:
     """Only patterns of which a part is in a text are tried: the answer is that of all."""
     every = [(one, re.compile(one.pattern)) for one in SIGNATURES]
     drawn = random.Random(38)
-    texts = {line for case in yaml.safe_load((HERE / "deaths.yaml").read_text()) for line in case["log"].splitlines()}
+    texts = {line for case in loaded(HERE / "deaths.yaml") for line in case["log"].splitlines()}
     texts |= {made(one.pattern, drawn) for one in SIGNATURES for _ in range(40)}
     texts |= {"", "a", "ab", "abc", "abcd"}
     for text in texts:

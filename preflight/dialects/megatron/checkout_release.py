@@ -205,7 +205,7 @@ def _certainty(
         evidence = found.evidence if found is not None else ""
         lacks = found.package.lacks if found is not None and found.package is not None and not asked else frozenset()
         if wanted is not None and patch(wanted).get("of") == target.version:
-            evidence, lacks = Message("with what {version} changes", version=wanted.version), lacking(wanted)
+            evidence, lacks = Message("with the changes in {version}", version=wanted.version), lacking(wanted)
         return Certainty(True, known, stack=stack_of(target.framework), evidence=evidence, lacks=lacks)
     doubted = {} if document.tree is None else split_by_old_runners(document.tree)
     checkout = surroundings.checkout(document)

@@ -119,7 +119,7 @@ def unused_sizes(commands: Commands, used: set[str]) -> Iterator[Problem]:
         if variable.exported or variable.sometimes or variable.array or not value.isdecimal():
             continue
         if int(value) > 1 or not layout:
-            message = Message("{name}={value} is never used: no option uses it", name=name, value=value)
+            message = Message("{name}={value} has no effect, because no option uses it", name=name, value=value)
             yield Problem("unused-size-variable", message, variable.place)
 
 
@@ -140,7 +140,9 @@ def unused_paths(commands: Commands, used: set[str]) -> Iterator[Problem]:
             continue  # no folder can be passed
         if (folder := _folder(variable)) is not None and folder == _folder(commands.state.variables[other]):
             continue  # the same folder is passed
-        message = Message("{name} is never used: no option uses it, but ${other} is passed", name=name, other=other)
+        message = Message(
+            ("{name} has no effect, because no option uses it; ${other} is passed instead"), name=name, other=other
+        )
         yield Problem("unused-path", message, variable.place)
 
 
