@@ -34,6 +34,7 @@ from preflight.loaders.composition.merging import mapping
 from preflight.loaders.composition.overrides import Override, Refused, apply, read_override
 from preflight.loaders.composition.resolved_values import Composed
 from preflight.loaders.document import Document, Problem, Word
+from preflight.run.request import Target
 from preflight.run.value import Value, unknown
 from preflight.source.checkout_root import checkout_root
 from preflight.source.finding import Message
@@ -304,9 +305,11 @@ GYM_NODES = ("env", "nemo_gym", "num_gpu_nodes")
 """Nodes that servers of NeMo Gym take from those that train, after 0.7.0 (nemo_rl/algorithms/distillation.py:340)."""
 
 
-def _without_placeholder(made: Typed, document: Document) -> None:
+def _without_placeholder(made: Typed, document: Document, config: Composed) -> None:
     """Remove the devices that a config without a launch inherits as one of one: the command line sets them, or a file
-    with the cluster's values that is merged at the start."""
+    with the cluster's values that is merged at the start; and the nodes of which NeMo Gym takes some."""
+    if config.at(*GYM_NODES).value not in (None, 0):
+        made.parsed.written["num_nodes"] = unknown("NeMo Gym takes some of the nodes")
     devices = [made.parsed.written.get(name) for name in ("num_nodes", "gpus_per_node")]
     inherited = all(
         one is not None and one.raw == 1 and one.span is not None and one.span.source is not document.source
@@ -320,6 +323,14 @@ def _without_placeholder(made: Typed, document: Document) -> None:
 def _defined(name: str, document: Document, surroundings: Surroundings) -> bool:
     """Whether the available program, or a script in the same folder as the config, defines a name itself."""
     return mentions(NEMO_RL, name, document, surroundings) or defines(name, document, surroundings)
+
+
+def _registered(name: str, wanted: Target | None, document: Document, surroundings: Surroundings) -> bool:
+    """Whether a registry may have a name that the release lacks: a variant of it, the available program, or scripts in
+    the same folder as the config that load data themselves."""
+    if wanted is not None and is_variant(wanted.version):
+        return True
+    return mentions(NEMO_RL, name, document, surroundings) or loads_itself(document, surroundings)
 
 
 def read(document: Document, surroundings: Surroundings) -> Reading:
@@ -337,9 +348,7 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
     if config.at("policy", "megatron_cfg", "enabled").value is not True:
         made.parsed.written.clear()  # another engine trains, or the engine is unknown
         missing = missing or "Megatron is not enabled"
-    _without_placeholder(made, document)
-    if config.at(*GYM_NODES).value not in (None, 0):
-        made.parsed.written["num_nodes"] = unknown("NeMo Gym takes some of the nodes")
+    _without_placeholder(made, document, config)
     made.parsed.open = bool(missing) or open_to_more(document)
     made.parsed.faults += [] if missing else refusals(NEMO_RL, not_taken, surroundings)
     sure = wanted is not None and not is_variant(wanted.version)
@@ -347,16 +356,8 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
     own = partial(_defined, document=document, surroundings=surroundings)
     made.parsed.faults += of_choices(config, own)
     made.parsed.faults += of_sizes(config)
-    made.parsed.faults += of_registries(
-        config,
-        release,
-        sure,
-        lambda name: (
-            (wanted is not None and is_variant(wanted.version))
-            or mentions(NEMO_RL, name, document, surroundings)
-            or loads_itself(document, surroundings)
-        ),
-    )
+    known = partial(_registered, wanted=wanted, document=document, surroundings=surroundings)
+    made.parsed.faults += of_registries(config, release, sure, known)
     made.parsed.faults += list(of_own_code(config, release, wanted, document.source, made.parsed.faults))
     made.parsed.faults += of_parents(found.documents, found.missing)
     if not config.open and _algorithm(config, release):
