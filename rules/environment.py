@@ -160,7 +160,9 @@ def loopback_between_nodes(job: Job) -> Iterator[Finding]:
     nodes = launch.nodes.value if launch.nodes is not None and not launch.nodes.assumed else None
     if isinstance(nodes, int) and nodes > 1:
         message = Message(
-            "{name} is lo, the loopback interface, which does not reach other nodes, but the launch has {nodes} nodes", name=name, nodes=nodes
+            "{name} is lo, the loopback interface, which does not reach other nodes, but the launch has {nodes} nodes",
+            name=name,
+            nodes=nodes,
         )
         yield Finding(message, given[name].span)
 
@@ -254,8 +256,11 @@ def blocking_launches(job: Job) -> Iterator[Finding]:
 PREFIXES = ("CUDA_", "NCCL_", "HCCL_", "TORCH_", "PYTORCH_", "ASCEND_", "NVTE_", "NPU_", "MS_", "TASK_QUEUE_",
     "CPU_AFFINITY_", "GLOO_", "OMP_", "ACLNN_")
 # fmt: on
-OF_THE_SCRIPT = lazy_pattern(r"\w+_(?:IMAGE|VERSION|VER|TAG|CONTAINER|REPO|URL|BRANCH|COMMIT|ARGS|OPTS|OPTIONS)")
-"""Names of things that a script installs, starts or passes on; no process reads them."""
+OF_THE_SCRIPT = lazy_pattern(
+    r"\w+_(?:IMAGE|VERSION|VER|TAG|CONTAINER|REPO|URL|BRANCH|COMMIT|ARGS|OPTS|OPTIONS)|TORCH_INDUCTOR_\w+"
+)
+"""Names of things that a script installs, starts or passes on; no process reads them. PyTorch reads TORCHINDUCTOR_…,
+without the underscore."""
 
 
 @rule(id="not-exported", severity=Severity.WARNING, noticed=True)

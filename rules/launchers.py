@@ -340,9 +340,11 @@ def _table(document: Document) -> Iterator[Finding | Unverified]:
             node for node, rank in zip(nodes, ranks, strict=True) if rank >= len(ranks) or ranks.count(rank) > 1
         )
         yield Finding(
-            Message((
-                "the rank ids must be 0 to {last}, each exactly once: {strange}"
-            ), last=len(ranks) - 1, strange=strange.value),
+            Message(
+                ("the rank ids must be 0 to {last}, each exactly once: {strange}"),
+                last=len(ranks) - 1,
+                strange=strange.value,
+            ),
             strange.span,
             key=("server_list",),
         )

@@ -33,8 +33,11 @@ def unset_variable(job: Job) -> Iterator[Finding]:
     GNU Bash Reference Manual, section 3.5.3, Shell Parameter Expansion
     """
     blank = {problem.keys[0] for d in job.documents for problem in d.problems if problem.kind == "blanks-at-equals"}
+    settings = {str(value.setting.key[-1:]): value.raw for value in job.arguments.written.values() if value.setting}
     found = [finding for finding in job.noticed("unset-variable") if finding.values["name"] not in blank]
     for finding in found:
+        if isinstance(settings.get(str((finding.values.get("flag"),))), bool):
+            continue  # a switch takes no value: the variable may hold further options
         yield replace(finding, severity=Severity.NOTE) if len(found) >= MANY else finding
 
 

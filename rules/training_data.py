@@ -95,7 +95,8 @@ def data_missing(job: Job) -> Iterator[Finding | Unverified]:
     ## What it does
     With `--site`, looks for `PREFIX.idx` and `PREFIX.bin` of each dataset that the run names, and for the files that
     list datasets. A path whose parent folders do not exist on this machine is not checked, because the job may run
-    elsewhere.
+    elsewhere; neither is a path in an empty folder, where a file system may be mounted on the job's nodes, nor a link
+    to a place that this machine does not have.
 
     ## Why is this bad?
     The loader stops the run when it builds its datasets, after the job has waited in the queue, started all processes

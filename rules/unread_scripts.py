@@ -110,7 +110,7 @@ def composition_refused(job: Job) -> Iterator[Finding]:
             yield Finding(problem.message, problem.span, related=(), severity=severity)
 
 
-@rule(id="own-check", severity=Severity.ERROR, reads=(JUDGED,))
+@rule(id="own-check", severity=Severity.ERROR, reads=(JUDGED,), beside=("device-count", "expert-grid"))
 def own_check(job: Job) -> Iterator[Finding | Unverified]:
     """The program itself rejects the given arguments.
 

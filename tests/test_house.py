@@ -165,6 +165,7 @@ ENDS = ("startswith", "endswith")
 SENTENCE = re.compile(r"[A-Za-z]{2,} [a-z]{2,}")
 READS_WORDS = {
     "preflight/lint/condition_in_words.py": "writes English: its own clauses",
+    "preflight/lint/condition_simplification.py": "the name of an operator",
     "preflight/memory/estimate.py": "the name of a term",
     "preflight/memory/peak.py": "the name of a term",
     "preflight/program/judge.py": "an outcome of three, held by its type",

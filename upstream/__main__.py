@@ -21,7 +21,7 @@ from upstream.options import NoOptions, options
 from upstream.repositories import VARIABLE, WHEELS, NoRepository, Repositories
 from upstream.stale import pinned, stale
 from upstream.uncovered import INTERPRETED, release_of, uncovered
-from upstream.update import chosen, update
+from upstream.update import NoNumpy, chosen, update
 from upstream.write import SCHEMAS, write
 
 
@@ -173,7 +173,7 @@ def _update(given: argparse.Namespace) -> int:
                 differing += 1
             return 1 if differing else 0
         lines = list(update(frameworks, Repositories(given.repository), given.python, given.offline, given.again, say))
-    except (NoRepository, NoRevision, NoOptions) as error:
+    except (NoRepository, NoRevision, NoOptions, NoNumpy) as error:
         print(error, file=sys.stderr)
         return 2
     if given.report:

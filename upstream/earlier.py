@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from upstream.described import checks
+from upstream.described import checks, kept
 from upstream.evidence import held, read_exactly
 from upstream.frameworks import Framework
 from upstream.known import known
@@ -17,7 +17,8 @@ from upstream.repositories import Repositories, followed_releases
 def earlier(
     framework: Framework, repositories: Repositories, folder: Path, decided: Mapping[str, Any]
 ) -> dict[str, set[int]]:
-    """Rule → the numbers of those releases: those in which its statements are unchanged, or that a person read.
+    """Rule → the numbers of those releases: those in which its statements are unchanged, within the limits set by hand,
+    or that a person read.
 
     Rules common to all frameworks apply as in the first followed release, and so does a rule of which
     nothing is found there when the earlier ones are followed, too. folder: what is written of it.
@@ -40,5 +41,6 @@ def earlier(
         as_first = (
             range(first) if "/" not in rule else map(names.index, framework.earlier if first not in numbers else ())
         )
-        found[rule] = {number for number in numbers if number < first} | people | set(as_first)
+        searched = {number for number in numbers if number < first} | set(as_first)
+        found[rule] = kept(framework, decided["within"].get(rule), searched) | people
     return found

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Puts preflight, a bare Python for the frameworks' parsers, their repositories and the described wheels beside a checkout.
 set -euo pipefail
-pip install --quiet -e .
+pip install --quiet -e '.[layouts]' # numpy, without which the source of MindFormers decides no run
 python -m venv ../parsers
 ../parsers/bin/pip install --quiet "$(grep --only-matching '^packaging==[0-9.]*' upstream/requirements.txt)"
 mkdir -p "$PREFLIGHT_UPSTREAM/wheels"

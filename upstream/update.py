@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,6 +41,10 @@ Files = Mapping[Path, bytes]
 
 class Failed(Exception):
     """Raised if a command of the description fails."""
+
+
+class NoNumpy(Exception):
+    """Raised if numpy is not installed."""
 
 
 class Described(NamedTuple):
@@ -125,6 +130,7 @@ def _failed(framework: Framework, name: str, one: Found) -> str:
 def describe(framework: Framework, repositories: Repositories, new: News, python: str, say: Say) -> Described:
     """Describes a release, tries it, and keeps the written files if it passes."""
     began = time.monotonic()
+    verify_numpy()
     like = framework.release(new.of or _below(framework, new.name))
     release = like._replace(name=new.name, revision=new.revision, also=())
     source = repositories.checkout(framework, new.revision)
@@ -154,6 +160,12 @@ def describe(framework: Framework, repositories: Repositories, new: News, python
     defects = _candidates(framework, repositories, like, new)
     took = time.monotonic() - began
     return Described(new, like.name, source.commit, took, shipped, trial, lines, fixed, defects, elsewhere=elsewhere)
+
+
+def verify_numpy() -> None:
+    """Raises NoNumpy: a trial without numpy decides too few runs, and the release would be recorded as failed."""
+    if find_spec("numpy") is None:
+        raise NoNumpy("numpy is missing, which computes the arrays of a release's source: install preflight[layouts]")
 
 
 def _tables(files: Files) -> Tables:

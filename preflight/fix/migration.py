@@ -13,6 +13,7 @@ from preflight.fix.fix_proof import made, prove_better
 from preflight.fix.fixer import Fixed, Outcome, fix
 from preflight.fix.permitted_fixes import Inside
 from preflight.job import Job
+from preflight.loaders.document import Unknown
 from preflight.run.request import Target
 from preflight.source.finding import Edit, Finding, Fix, Message, NotProven, Severity
 from preflight.source.record import NamedTuple
@@ -37,6 +38,16 @@ class Rewritten(NamedTuple):
     def unpinned(self) -> tuple[Changed, ...]:
         """The defaults that change the training and cannot be written out."""
         return tuple(change for one in self.found for change in one.pins if change not in self.pinned)
+
+    @property
+    def doubtful(self) -> tuple[Changed, ...]:
+        """Those of them that the run may set when it starts."""
+        return tuple(
+            change
+            for one in self.found
+            for change in one.pins
+            if change in self.unpinned and added_at_start(one, change)
+        )
 
     @property
     def accepted(self) -> bool:
@@ -79,7 +90,7 @@ def _with_what_follows(
         return []
     had = {_identity(one) for one in result.report.findings}
     errors = [one for one in first.report.findings if one.severity is Severity.ERROR and _identity(one) not in had]
-    if not errors or not all(one.fix is not None and not one.fix.offered and wanted(one) for one in errors):
+    if not errors or not all(one.fix is not None and wanted(one) for one in errors):
         return []
     both = made(there, first.report, errors, {**result.edited, **first.edited})
     if isinstance(both, str):
@@ -141,10 +152,17 @@ def _pinned(there: Workspace, found: list[Migration], result: Fixed, inside: Ins
     for one in found:
         run = one.before.documents[0].run
         for change in one.pins:
+            if added_at_start(one, change):
+                continue  # what is written here could override it
             job = next((job for job in result.report.jobs if job.documents[0].run == run), None)
             if job is not None and job.arguments.given(change.name) is None and _pin(there, job, change, result):
                 done.append(change)
     return tuple(done)
+
+
+def added_at_start(one: Migration, change: Changed) -> bool:
+    """Whether a run may set an option when it starts, such as in "$@"."""
+    return isinstance(one.before.arguments.get(change.name).raw, Unknown)
 
 
 def _pin(there: Workspace, job: Job, change: Changed, result: Fixed) -> bool:

@@ -48,6 +48,8 @@ CONFIG = "verl/workers/config/engine.py"
 TRAINER = "verl.trainer.main_ppo"
 RELEASES = contracts("verl")[::-1]
 """Releases with a described contract."""
+BRIDGES = ("verl/no-bridge", "verl/critic-without-bridge", "verl/reference-without-bridge")
+"""Checks of the engine; the workers of earlier releases convert weights in another way."""
 NAMES = ("ppo_trainer", "ppo_megatron_trainer")
 """Its own configs; others are in files of other projects."""
 APART = ("megatron/training/", "megatron/legacy", "megatron/rl", "pretrain_", "gpt_builders", "model_provider")
@@ -147,7 +149,7 @@ VERL = FrontEnd(
     apart=APART,
     models=("model_path",),
     planned=colocated_models.verl,
-    since={"verl/rollout-mode": "0.7.0", "verl/no-bridge": "0.8.0"},
+    since={"verl/rollout-mode": "0.7.0", **dict.fromkeys(BRIDGES, "0.8.0")},
     own_checks={"batch-not-divisible": "verl/workers/engine/utils.py"},
 )
 

@@ -108,8 +108,8 @@ def of_sizes(config: Composed, own: Source) -> Iterator[Problem]:
             continue
         if isinstance(value, str):
             template = (
-                "{key} must be a number, not {value:.60}"
-            ) if value else "{key} must be a number, but has no value"
+                ("{key} must be a number, not {value:.60}") if value else "{key} must be a number, but has no value"
+            )
             yield Problem(REFUSED, Message(template, key=key, value=value), node.span)
         elif key in COUNTS and isinstance(value, float):
             message = Message("{key} is {value}; it must be an integer", key=key, value=value)

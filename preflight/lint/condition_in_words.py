@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
+from preflight.lint.condition_simplification import chain, distinct, needed, positive
 from preflight.lint.expressions import Expression, Handle
 from preflight.lint.value_kinds import ValueKind
 from preflight.source.lazy_regex import lazy_pattern
@@ -33,7 +34,6 @@ class Clause(NamedTuple):
 
 
 Spell = Callable[[Handle], Spelled]
-_OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _COMPARED = {"<": "is less than", "<=": "is at most", ">": "is greater than", ">=": "is at least"}
 _PLAIN = {"+": "+", "-": "-", "*": "×", "/": "/", "//": "/"}
 _BINDS = {"+": 1, "-": 1, "*": 2, "/": 2, "//": 2}
@@ -50,7 +50,7 @@ def refusal(condition: Expression, spell: Spell = as_typed) -> str:
     """The refused combination as the end of "Reports an error if …": two options together, one without the other, or
     conditions that hold."""
     whole = positive(condition)
-    parts = _parts(whole, "and")
+    parts = chain(whole, "and")
     if len(parts) == 2 and (first := _switch(parts[0], spell)) and isinstance(parts[1], Expression):
         other, word = parts[1], "together with"
         if other.op == "not":
@@ -64,8 +64,8 @@ def refusal(condition: Expression, spell: Spell = as_typed) -> str:
 def _lines(node: object, spell: Spell) -> list[str]:
     """A condition as one line, or as a line that introduces the indented list below it."""
     word = "or" if isinstance(node, Expression) and node.op == "or" else "and"
-    parts = _parts(node, word)
-    parts = [*_needed(parts, spell)] if word == "and" else _distinct(parts, spell)
+    parts = chain(node, word)
+    parts = [*needed(parts)] if word == "and" else distinct(parts)
     if len(parts) == 1 and parts[0] is not node:
         return _lines(parts[0], spell)
     clauses, nested = _clauses(parts, word, spell)
@@ -83,7 +83,7 @@ def _sentence(clauses: Sequence[Clause], word: str) -> str:
         return clauses[0].text
     ordered = sorted(clauses, key=lambda clause: clause.choice)
     mixed = sum(clause.choice for clause in ordered) > (1 if word == "and" else 0)
-    chained = word == "and" and any(not clause.subject and " and " in clause.verb for clause in ordered)
+    chained = word == "and" and any(" and " in clause.text for clause in ordered)
     text = f"{',' if chained else ''} {word} ".join(clause.text for clause in ordered)
     return "" if mixed or len(ordered) > 2 or len(text) > _LONGEST else text
 
@@ -101,7 +101,7 @@ def _clauses(parts: Sequence[object], word: str, spell: Spell) -> tuple[list[Cla
                 clauses.append(Clause("", lines[0], choice=2))
         else:
             clauses.append(_clause(part, spell))
-    return _same_verb(_same_subject(clauses, word), word), nested
+    return _same_verb(_same_subject(dict.fromkeys(clauses), word), word), nested
 
 
 def _same_subject(clauses: Iterable[Clause], word: str) -> list[Clause]:
@@ -113,7 +113,10 @@ def _same_subject(clauses: Iterable[Clause], word: str) -> list[Clause]:
 
 
 def _joined_verbs(group: Sequence[Clause], word: str) -> Clause:
-    first, *others = (clause.verb for clause in group)
+    verbs = [clause.verb for clause in group]
+    if word == "and" and "is given" in verbs and "is not set" in verbs:
+        verbs = ["is null", *(verb for verb in verbs if verb not in ("is given", "is not set"))]
+    first, *others = verbs
     plain = re.fullmatch(r"is (?!not |neither |none )[^`]*(`[^`]*`)?[^`]*", first) is not None
     said = [first, *(_SHARED.sub("", verb) if plain else verb for verb in others)]
     return Clause(group[0].subject, _chain(said, word), 2 if word == "or" else max(clause.choice for clause in group))
@@ -157,131 +160,11 @@ def _chain(texts: Sequence[str], word: str) -> str:
     return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} {word} {texts[-1]}"
 
 
-def positive(node: object) -> object:
-    """A condition with `not` only before operators that cannot be inverted."""
-    if not isinstance(node, Expression) or node.op not in ("and", "or", "not"):
-        return node
-    if node.op != "not":
-        return Expression(node.op, *(positive(part) for part in node.parts))
-    inner = node.parts[0]
-    if not isinstance(inner, Expression):
-        return node
-    if inner.op == "not":
-        return positive(inner.parts[0])
-    if inner.op in ("and", "or"):
-        turned = (positive(Expression("not", part)) for part in inner.parts)
-        return Expression("or" if inner.op == "and" else "and", *turned)
-    return Expression(_OPPOSITE[inner.op], *inner.parts) if inner.op in _OPPOSITE else node
-
-
-def _parts(node: object, op: str) -> list[object]:
-    """The operands of a chain of `and` or `or`, including nested ones."""
-    if isinstance(node, Expression) and node.op == op:
-        return [part for operand in node.parts for part in _parts(operand, op)]
-    return [node]
-
-
 def _words(node: object, spell: Spell) -> str:
     """The condition as one text, to compare conditions."""
     if isinstance(node, Expression) and node.op in ("and", "or"):
         return f"({f' {node.op} '.join(_words(part, spell) for part in node.parts)})"
     return _clause(node, spell).text
-
-
-def _distinct(parts: Sequence[object], spell: Spell) -> list[object]:
-    """The choices of `or` without repetitions; "is set" includes "is given", and values of one option join."""
-    parts = [*{_words(part, spell): part for part in parts}.values()]
-    have = {name for part in parts if (name := _set(part))}
-    parts = [
-        part
-        for part in parts
-        if not (isinstance(part, Handle) and part.view == "given" and Handle(part.name).key in have)
-    ]
-    return _together(parts, equal="==", several="in", negated=False)
-
-
-def _set(part: object) -> tuple[str, str] | None:
-    """The key of the argument in "is set"."""
-    inner = part.parts[0] if isinstance(part, Expression) and part.op == "not" else None
-    if isinstance(inner, Expression) and inner.op == "is none" and isinstance(inner.parts[0], Handle):
-        return inner.parts[0].key
-    return None
-
-
-def _together(parts: Iterable[object], equal: str, several: str, negated: bool) -> list[object]:
-    """Joins the conditions on one option that each compare it with values or look for an item in it."""
-    found: list[object] = []
-    groups: dict[tuple[str, object], int] = {}
-    for part in parts:
-        kind = _one_of(part, equal, several, negated)
-        if kind is None:
-            found.append(part)
-            continue
-        op, handle, values = kind
-        place = groups.setdefault((op, handle.key), len(found))
-        if place == len(found):
-            found.append(part)
-            continue
-        before = _one_of(found[place], equal, several, negated)
-        assert before is not None
-        joined = Expression(op, handle, *before[2], *(value for value in values if value not in before[2]))
-        found[place] = Expression("not", joined) if negated else joined
-    return found
-
-
-def _one_of(part: object, equal: str, several: str, negated: bool) -> tuple[str, Handle, tuple[object, ...]] | None:
-    """The operator, option and values of a condition that a list of values could express."""
-    if not isinstance(part, Expression):
-        return None
-    if part.op == equal and isinstance(h := part.parts[0], Handle) and not isinstance(part.parts[1], Expression | bool):
-        value = part.parts[1]
-        return None if isinstance(value, list | tuple) or value == "" else ("in", h, (value,))
-    inner = part.parts[0] if negated and part.op == "not" else None if negated else part
-    if isinstance(inner, Expression) and inner.op in (several, "has") and isinstance(h := inner.parts[0], Handle):
-        found = (inner.op, h, inner.parts[1:])
-        return None if any(isinstance(value, Expression) for value in found[2]) else found
-    return None
-
-
-def _needed(parts: Sequence[object], spell: Spell) -> Iterator[object]:
-    """Removes parts that others already imply: "X is set" if X is compared, repeated parts, "X is not p" if X is q,
-    choices that include another part, and the choices that another part excludes."""
-    compared = {
-        h.name
-        for part in parts
-        if isinstance(part, Expression) and part.op not in ("not", "or")
-        for h in part.handles()
-    }
-    exact = {kind[1].key: kind[2] for part in parts if (kind := _one_of(part, "==", "in", False)) and kind[0] == "in"}
-    said = {_words(part, spell): number for number, part in reversed([*enumerate(parts)])}
-    left: list[object] = []
-    for number, part in enumerate(parts):
-        choices = _parts(part, "or")
-        if said[_words(part, spell)] != number or (
-            len(choices) > 1 and any(_words(one, spell) in said for one in choices)
-        ):
-            continue
-        possible = [
-            choice
-            for choice in choices
-            if _words(positive(Expression("not", choice)), spell) not in said
-            and not any(_excluded(one, exact) for one in _parts(choice, "and"))
-        ]
-        if len(choices) > 1 and possible and len(possible) < len(choices):
-            part = possible[0] if len(possible) == 1 else Expression("or", *possible)
-        unlike = _one_of(part, "!=", "in", True)
-        if unlike is not None and unlike[0] == "in" and unlike[1].key in exact:
-            continue
-        if (name := _set(part)) is not None and name[0] in compared:
-            continue
-        left.extend(_parts(part, "and"))
-    yield from _together(left, equal="!=", several="in", negated=True)
-
-
-def _excluded(part: object, exact: Mapping[tuple[str, str], tuple[object, ...]]) -> bool:
-    """Whether the known values of an option exclude a condition on it."""
-    kind = _one_of(part, "==", "in", False)
-    return kind is not None and kind[0] == "in" and not {*kind[2]} & {*exact.get(kind[1].key, kind[2])}
 
 
 def _switch(node: object, spell: Spell) -> str:
@@ -315,9 +198,7 @@ def _asked(node: Expression, spell: Spell, holds: bool) -> Clause:
     first = node.parts[0] if node.parts else None
     value = _value(first, spell) if node.parts else ""
     if node.op == "is none":
-        wide = isinstance(first, Handle) and first.view == "written"
-        subject = spell(first).text if isinstance(first, Handle) else value
-        return Clause(subject, f"is {'not ' if holds else ''}set{' in the configuration' if wide else ''}")
+        return Clause(value, f"is {'not ' if holds else ''}set")
     if node.op == "in":
         if not holds and len(node.parts) == 3:
             return Clause(value, f"is neither {_listed(node.parts[1:], 'nor')}")

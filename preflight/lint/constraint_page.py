@@ -127,7 +127,7 @@ def _releases(constraint: Declared) -> str:
         found = [f"from {bounds['>=']} up to, but not including, {bounds['<']}"]
     else:
         found = [_BOUNDS[operator].format(release) for operator, release in bounds.items()]
-    return f"{_named(constraint.framework)} {', '.join(found)}." if found else ""
+    return f"Applies to {_named(constraint.framework)} {', '.join(found)}." if found else ""
 
 
 def _references(constraint: Declared) -> Iterator[str]:

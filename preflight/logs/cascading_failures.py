@@ -46,7 +46,7 @@ OF_COMMUNICATION: tuple[Signature, ...] = (
         weak=True,
     ),
     Signature(
-        "worker-died", C.COMMUNICATION,
+        "worker-died", C.UNKNOWN,
         r"A worker died or was killed (?:while executing|by an unexpected)"
         r"|The actor is dead because its (?:worker process|node|owner) has died",
         "Ray reports that a worker died, but not the cause",

@@ -15,6 +15,14 @@ OF_EXITS: tuple[Signature, ...] = (
         "the job's time limit, a preemption or a failed node is the cause, not the config",
     ),
     Signature(
+        "hang-up", C.STOPPED,
+        r"closing signal SIGHUP|got signal: 1\b|Received 1 death signal|\bSIGHUP\b.{0,40}(?:received|shutting)",
+        "the session in which the launcher ran was closed",
+        "start the job with a scheduler, in tmux or with nohup: the end of a terminal, of an SSH connection or of an "
+        "interactive allocation ends the processes in it",
+        weak=True,
+    ),
+    Signature(
         "evicted", C.STOPPED,
         r"[Rr]eason: {1,20}(?:Evicted|Preempt\w+)\b|The node had condition: \[\w+\]|\bpod (?:was )?evicted\b"
         r"|\bEvicted +pod/",

@@ -112,7 +112,7 @@ OF_ENGINES: tuple[Signature, ...] = (
         "give Ray more shared memory (--shm-size) or disk, or use smaller batches between its actors",
     ),
     Signature(
-        "accelerator-of-actor", C.ENVIRONMENT,
+        "accelerator-of-actor", C.UNKNOWN,
         r"RayTaskError: \(AcceleratorError\)",
         "Ray reports that a device call failed in an actor",
         "the actor's own log (/tmp/ray/session_latest/logs/worker-*) contains the device's message",
@@ -160,6 +160,14 @@ OF_ENGINES: tuple[Signature, ...] = (
         r"|httpx\.\w+Error",
         "a network call timed out, or a host did not respond or could not be found",
         "from the job's node, check the name and port in the message; many nodes have no internet access",
+        weak=True,
+    ),
+    Signature(
+        "request-refused", C.ENVIRONMENT,
+        r"Client error '40[13] |\" 40[13] (?:Forbidden|Unauthorized)",
+        "a service rejected a request",
+        "if the service belongs to the job, a proxy answered in its place: put the addresses of the nodes into "
+        "no_proxy; otherwise check the key or the permissions",
         weak=True,
     ),
     Signature(

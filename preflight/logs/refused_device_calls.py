@@ -27,7 +27,7 @@ OF_DEVICES: tuple[Signature, ...] = (
         r"CUDA error(?: \(.{1,200}\))?: (?:invalid (?:argument|configuration|resource handle"
         r"|memory|program counter)|too many resources|the launch timed out|an illegal instruction|hardware stack"
         r"|context is destroyed|driver shutting down|unspecified launch failure)"
-        r"|[Cc]uda failure \d|Cuda failure '|CUDA driver error|cudaError[A-Z]\w+|HIP error:"
+        r"|[Cc]uda failure \d|Cuda failure '|CUDA driver error|cudaError[A-Z]\w+|HIP error:|cudaError error: \d"
         r"|unspecified launch failure|HSA_STATUS_ERROR_(?!OUT_OF_RES)\w+|\bXid\b.{0,60}: (?:13|43|45)\b",
         "a device runtime call was rejected",
         "CUDA_LAUNCH_BLOCKING=1 names the operator; after that, check the driver, the device topology (peer access) "

@@ -59,7 +59,8 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|DefaultCPUAllocator: can't allocate memory|Cannot allocate memory|^MemoryError\b|exceeded.*memory limit"
         r"|Detected \d+ oom[-_]kill|slurmstepd.*[Oo]ut [Oo]f [Mm]emory|due to memory pressure|\(OOM\)"
         r"|running low on memory|exceeds the memory usage threshold|RayOutOfMemoryError|std::bad_alloc"
-        r"|ArrayMemoryError|Unable to allocate [\d.]+ [KMGT]iB for an array",
+        r"|ArrayMemoryError|Unable to allocate [\d.]+ [KMGT]iB for an array|cudaHostAlloc failed"
+        r"|Out of memory\. Memory malloc failed",
         "the host ran out of memory, or reached a memory limit",
         "the node's memory is exhausted, not the device's, so use fewer data loader workers, and do not let every "
         "process read a whole checkpoint",
@@ -155,7 +156,8 @@ SIGNATURES: tuple[Signature, ...] = (
         r"ModuleNotFoundError|No module named|ImportError|cannot import name|(?:TransformerEngine"
         r"|Transformer Engine|apex|flash[-_]attn) "
         r"(?:is not|not|must be) (?:available|installed|found)|Please install (?:apex|transformer|flash)"
-        r"|requires? .* to be installed|\bnot installed\. Please (?:run|install)",
+        r"|requires? .* to be installed|\bnot installed\. Please (?:run|install)"
+        r"|custom CUDA extension \w{1,60} module is not found",
         "a package, or a name in it, could not be imported",
         "in the job's environment, install the version that this framework release requires",
     ),
@@ -292,11 +294,22 @@ SIGNATURES: tuple[Signature, ...] = (
         "no-data", C.DATA,
         r"(?:FileNotFoundError|No such file)(?!.*(?:config|token|index|metadata)\w{0,40}\.json).*\.(?:idx|bin|jsonl?"
         r"|parquet|mindrecord|arrow|npy)\b"
-        r"|_document not exists|[Dd]ataset \S+ (?:not exists|does not exist)|dataset.*out of range"
-        r"|stack expects each tensor to be equal size|expected sequence of length \d+ at dim"
-        r"|last[- _]epoch number of samples|exceeds num_sequences_per_epoch",
+        r"|_document not exists|[Dd]ataset \S+ (?:not exists|does not exist)|dataset.*out of range",
         "the data is missing, or has an unexpected format",
         "--data-path takes the prefix of preprocessed files; remove the half-written index of a killed job",
+    ),
+    Signature(
+        "uneven-samples", C.DATA,
+        r"stack expects each tensor to be equal size|expected sequence of length \d+ at dim",
+        "the samples of a batch have different sizes",
+        "pad, truncate or pack the samples to the same length, or use a collator that does so",
+    ),
+    Signature(
+        "too-little-data", C.DATA,
+        r"last[- _]epoch number of samples|exceeds num_sequences_per_epoch",
+        "the data set is too small for the sequence length, or for the number of samples that the run requires",
+        "`preflight check --site` shows how many tokens and samples each split has; use more data, fewer iterations "
+        "or another --split",
     ),
     Signature(
         "no-file", C.ENVIRONMENT,

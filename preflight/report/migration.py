@@ -76,8 +76,14 @@ def rewritten_text(found: Rewritten, style: Look) -> str:
     for outcome in found.left:
         lines += _finding(outcome.finding, style)
         lines.append(plain(f"    {local(outcome.detail or outcome.state)}"))
+    doubtful = found.doubtful
     for change in found.unpinned:
         told = Message("{change}, which changes the training; no option preserves it", change=_change(change))
+        if change in doubtful:
+            told = Message(
+                "{change}, which changes the training unless the run sets the option when it starts",
+                change=_change(change),
+            )
         lines.append(f"  {plain(local(told))}")
     if len(lines) == len(found.found):
         lines.append(f"  {local('nothing to rewrite')}")

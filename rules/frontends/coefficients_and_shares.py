@@ -19,14 +19,22 @@ KL = 1
 """Twice the largest KL coefficient of a published run, 0.5."""
 RATE = 1e-4
 """Ten times the highest learning rate of a published run that trains all weights with reinforcement learning, 1e-5."""
+SCALE = 64
+"""32 times the usual ratio of alpha to the rank of adapters, 1 to 2."""
+ADAPTERS = 1e-2
+"""100 times the usual learning rate of adapters, 1e-4."""
 STRENGTH = 5
 """Five times the largest beta of a published run that learns from preferences, 1."""
 TUNING = 5e-4
 """50 times the usual learning rate of a run that fine-tunes all weights, 1e-5."""
+ENGINE = 0.1
+"""The smallest share that a published run gives to its engine."""
 WIDE = 0.1
 """250 times the largest clipping range of a published run with gspo, 4e-4."""
 HOT = 3
 """Twice the highest temperature of a published run, 1.6."""
+COLD = 0.3
+"""Half the lowest temperature of a published run, 0.6."""
 NARROW = 0.5
 """Far below the smallest top-p with which a published run samples what it trains on, 0.9."""
 CRITIC = 1e-3
@@ -93,6 +101,20 @@ def rate(trains: Expression, upstream: str) -> Constraint:
     )
 
 
+def scale(adapts: Expression, upstream: str) -> Constraint:
+    """Adapters whose output is multiplied by far more than is usual."""
+    return refuse(
+        "adapters-scaled-too-much",
+        all_of(adapts, a.lora_rank > 0, a.lora_alpha >= a.lora_rank * SCALE),
+        message="alpha {lora_alpha} with rank {lora_rank} multiplies the output of the adapters by {scale}; 1 to 4 is usual",
+        why="the first updates of the adapters already change every layer by a multiple of its output",
+        shows={"scale": a.lora_alpha // a.lora_rank},
+        upstream=upstream,
+        severity=Severity.WARNING,
+        at=(a.lora_alpha, a.lora_rank),
+    )
+
+
 def clipping(trains: Expression, low: Expression, high: Expression, upstream: str) -> Constraint:
     """A clipping range whose ends are swapped, or one of which has lost a digit."""
     return refuse(
@@ -142,6 +164,35 @@ def heat(trains: Expression, temperature: Expression, upstream: str) -> Constrai
     )
 
 
+def cold(trains: Expression, temperature: Expression, upstream: str) -> Constraint:
+    """A temperature at which the samples of a prompt hardly differ."""
+    return refuse(
+        "rollouts-nearly-greedy",
+        all_of(trains, temperature > 0, temperature < COLD),
+        message="the rollouts sample at temperature {temperature}, but published runs use 0.6 to 1.6; a digit may be wrong",
+        why="the samples of a prompt hardly differ, so few have an advantage",
+        shows={"temperature": temperature},
+        upstream=upstream,
+        severity=Severity.WARNING,
+        at=(temperature,),
+    )
+
+
+def share_of_engine(generates: Expression, share: Expression, upstream: str) -> Constraint:
+    """A share of the device memory in which hardly any model fits."""
+    return refuse(
+        "engine-without-memory",
+        all_of(generates, share.is_set, share > 0, share < ENGINE),
+        message="the inference engine may use {share} of the device memory, but published runs allow 0.1 to 0.95; a "
+        "digit may be wrong",
+        why="the engine stops if no room is left for its cache next to the weights",
+        shows={"share": share},
+        upstream=upstream,
+        severity=Severity.WARNING,
+        at=(share,),
+    )
+
+
 def nucleus(trains: Expression, share: Expression, upstream: str) -> Constraint:
     """A top-p with which the samples of a prompt hardly differ."""
     return refuse(
@@ -174,6 +225,16 @@ VERL.add(
     ),
     rate(all_of(TRAINER, a.lora_rank == 0, a.optimizer == "adam"), "verl/workers/config/optimizer.py:47"),
     refuse(
+        "adapter-rate-too-high",
+        all_of(TRAINER, a.lora_rank > 0, a.optimizer == "adam", a.lr >= ADAPTERS),
+        message="the learning rate of the adapters is {lr}, but published runs use about 1e-6 to 1e-4; the exponent may be wrong",
+        why="the policy leaves the model that it started from within a few steps",
+        upstream="verl/workers/config/optimizer.py",
+        severity=Severity.WARNING,
+        at=(a.lr,),
+    ),
+    scale(any_of(TRAINER, a.entry == "verl.trainer.sft_trainer"), "verl/workers/config/megatron_peft.py"),
+    refuse(
         "critic-rate-too-high",
         all_of(TRAINER, a.adv_estimator == "gae", a.critic_lr >= CRITIC),
         message="critic.optim.lr is {critic_lr}, but published runs use about 1e-5; the exponent may be wrong",
@@ -202,6 +263,14 @@ VERL.add(
         at=(a.critic_warmup,),
     ),
     heat(TRAINER, a.rollout_temperature, "verl/experimental/agent_loop/agent_loop.py:605"),
+    share_of_engine(
+        TRAINER, a.rollout_gpu_memory_utilization, "verl/workers/rollout/vllm_rollout/vllm_async_server.py"
+    ),
+    cold(
+        all_of(TRAINER, ~a.distillation_enabled),
+        a.rollout_temperature,
+        "verl/experimental/agent_loop/agent_loop.py",
+    ),
     nucleus(TRAINER, a.rollout_top_p, "verl/experimental/agent_loop/agent_loop.py:606"),
     clipping(TRAINER, a.clip_ratio_low, a.clip_ratio_high, "verl/trainer/ppo/core_algos.py:1322"),
     warm_up(
@@ -243,6 +312,16 @@ NEMO_RL.add(
         a.num_generations_per_prompt.is_set,
         a.generation_temperature,
         "nemo_rl/models/generation/vllm/vllm_worker.py:508",
+    ),
+    share_of_engine(
+        all_of(a.num_generations_per_prompt.is_set, a.generation_backend == "vllm"),
+        a.generation_gpu_memory_utilization,
+        "nemo_rl/models/generation/vllm/vllm_worker.py",
+    ),
+    cold(
+        a.num_generations_per_prompt > 1,
+        a.generation_temperature,
+        "nemo_rl/models/generation/vllm/vllm_worker.py",
     ),
     nucleus(
         a.num_generations_per_prompt.is_set,
@@ -309,18 +388,32 @@ SLIME.add(
     ),
     nucleus(a.rollout_batch_size.is_set, a.rollout_top_p, "slime/rollout/sglang_rollout.py:97"),
     heat(a.rollout_batch_size.is_set, a.rollout_temperature, "slime/backends/megatron_utils/loss.py:500"),
+    share_of_engine(
+        all_of(a.rollout_batch_size.is_set, ~a.debug_train_only),
+        a.sglang_mem_fraction_static,
+        "slime/backends/sglang_utils/sglang_engine.py",
+    ),
+    cold(
+        all_of(OWN_REWARD, a.n_samples_per_prompt > 1),
+        a.rollout_temperature,
+        "slime/backends/megatron_utils/loss.py",
+    ),
     entropy(a.rollout_batch_size.is_set, a.entropy_coef, f"{LOSSES['slime']}:1114"),
     distance(all_of(a.rollout_batch_size.is_set, a.use_kl_loss), a.kl_loss_coef, f"{LOSSES['slime']}:1130"),
 )
 MS_SWIFT.add(
+    scale(a.tuner_type != "full", "swift/megatron/utils/utils.py"),
     heat(REWARDED, a.temperature, "swift/megatron/trainers/rollout_mixin.py:142"),
+    share_of_engine(
+        all_of(REWARDED, a.use_vllm), a.vllm_gpu_memory_utilization, "swift/megatron/trainers/rollout_mixin.py"
+    ),
+    cold(REWARDED, a.temperature, "swift/megatron/trainers/rollout_mixin.py"),
     nucleus(REWARDED, a.top_p, "swift/megatron/trainers/rollout_mixin.py:143"),
     refuse(
         "balance-loss-outweighs",
         a.moe_aux_loss_coeff >= 1,
         message=(
-            "--moe_aux_loss_coeff {moe_aux_loss_coeff} makes the router's loss outweigh the loss of the language "
-            "model"
+            "--moe_aux_loss_coeff {moe_aux_loss_coeff} makes the router's loss outweigh the loss of the language model"
         ),
         why="published runs use 1e-6 to 0.02. With this value, the run balances the experts but learns nothing else",
         upstream="megatron/core/transformer/moe/router.py:259",
@@ -334,8 +427,22 @@ MS_SWIFT.add(
         "swift/megatron/utils/megatron_lm_utils.py:596",
     ),
     refuse(
+        "engine-shorter-than-completions",
+        all_of(REWARDED, a.use_vllm, a.vllm_max_model_len.is_set, a.vllm_max_model_len <= a.max_completion_length),
+        message="--vllm_max_model_len {vllm_max_model_len} must hold a prompt and a completion, but completions alone may "
+        "have {max_completion_length} tokens",
+        why="completions are cut off before their answer, so they get no reward",
+        upstream="swift/megatron/trainers/rollout_mixin.py",
+        severity=Severity.WARNING,
+        at=(a.vllm_max_model_len, a.max_completion_length),
+    ),
+    refuse(
         "beta-far-too-high",
-        all_of(a.rlhf_type.is_in("dpo", "kto"), a.loss_type.is_none, a.beta >= STRENGTH),
+        all_of(
+            a.rlhf_type.is_in("dpo", "kto"),
+            any_of(a.loss_type.is_none, a.loss_type.is_in("sigmoid", "kto")),
+            a.beta >= STRENGTH,
+        ),
         message=(
             "--beta is {beta}, but published runs with {rlhf_type} use 0.1 to 0.5; the decimal point may be missing"
         ),

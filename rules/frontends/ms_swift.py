@@ -11,6 +11,11 @@ REFUSED = "the run fails at startup"
 MS_SWIFT = ConstraintSet("ms-swift", why=REFUSED)
 a = Handles(megatron_names() | names("ms-swift") | DERIVED)
 ARGUMENTS = "swift/megatron/arguments/megatron_args.py"
+LOSS_SCALES = (
+    *("default", "last_round", "all", "base", "ignore_empty_think", "ignore_think_prefix", "react", "hermes", "qwen"),
+    *("agentflan", "alpha_umi", "last_round_with_ignore_empty_think"),
+)
+"""Those of all described releases."""
 GENERATES = a.rlhf_type.is_in("grpo", "gkd")
 PROMPTS = a.generation_batch_size // a.num_generations
 FIRST, LAST = a.decoder_first_pipeline_num_layers, a.decoder_last_pipeline_num_layers
@@ -244,6 +249,20 @@ MS_SWIFT.add(
         always=True,
         at=(a.num_train_epochs, a.train_iters),
         kind=Kind.ABSENCE,
+    ),
+    refuse(
+        "unknown-loss-scale",
+        all_of(
+            a.own_loss_scale.is_set,
+            ~a.own_loss_scale.is_in(*LOSS_SCALES),
+            ~a.own_loss_scale.has("+"),
+            ~a.external_plugins,
+            ~a.custom_register_path,
+        ),
+        message="ms-swift has no loss scale {own_loss_scale}, and --external_plugins adds none",
+        why="the run fails when the template is created",
+        upstream="swift/loss_scale/mapping.py:58",
+        at=(a.own_loss_scale,),
     ),
     refuse(
         "unknown-loss",

@@ -129,9 +129,7 @@ NEMO_RL.add(
     refuse(
         "part-of-optimizer-offloaded",
         all_of(a.optimizer_cpu_offload, a.optimizer_offload_fraction != 1),
-        message=(
-            "optimizer_cpu_offload needs optimizer_offload_fraction 1.0, not {optimizer_offload_fraction}"
-        ),
+        message=("optimizer_cpu_offload needs optimizer_offload_fraction 1.0, not {optimizer_offload_fraction}"),
         upstream=f"{SETUP}:890",
         at=(a.optimizer_offload_fraction, a.optimizer_cpu_offload),
         fixes=(put(a.optimizer_offload_fraction, 1.0, safety=Safety.SAFE),),

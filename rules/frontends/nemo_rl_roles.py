@@ -4,7 +4,7 @@ from preflight.dialects.megatron import megatron_names
 from preflight.frontends.front_end import names
 from preflight.frontends.nemo_rl import DERIVED
 from preflight.lint.constraint import ConstraintSet, divides, put, refuse
-from preflight.lint.expressions import Handles, all_of
+from preflight.lint.expressions import Handles, all_of, any_of
 from preflight.source.finding import Safety, Severity
 
 DIES = "the run fails when its engines start, after Ray has allocated its devices"
@@ -17,6 +17,7 @@ TEACHER = (
 )
 VALUE = a.value_tensor_model_parallel_size * a.value_pipeline_model_parallel_size * a.value_context_parallel_size
 
+VALIDATES = any_of(a.val_period.is_none, a.val_period > 0)
 NEMO_RL.add(
     divides(
         "engine-over-devices",
@@ -93,12 +94,22 @@ NEMO_RL.add(
         a.data_parallel_size,
         a.val_global_batch_size,
         message=(
-            "a validation batch of {val_global_batch_size} is not divisible by {data_parallel_size} data-parallel "
-            "ranks"
+            "a validation batch of {val_global_batch_size} is not divisible by {data_parallel_size} data-parallel ranks"
         ),
         upstream="nemo_rl/distributed/batched_data_dict.py:399",
-        when=all_of(a.val_global_batch_size.is_set, a.num_nodes.is_set),
+        when=all_of(a.val_global_batch_size.is_set, a.num_nodes.is_set, VALIDATES),
         at=(a.val_global_batch_size,),
+        after=("device-count", "nemo-rl/batch-over-ranks"),
+    ),
+    divides(
+        "validation-pairs-over-ranks",
+        a.data_parallel_size,
+        a.val_pairs * 2,
+        message="the pairs of a validation batch of {val_pairs} are not divisible by {data_parallel_size} data ranks",
+        why="the first validation fails",
+        upstream="nemo_rl/distributed/batched_data_dict.py:399",
+        when=all_of(a.val_pairs.is_set, a.num_nodes.is_set, VALIDATES),
+        at=(a.val_pairs,),
         after=("device-count", "nemo-rl/batch-over-ranks"),
     ),
     divides(
@@ -115,6 +126,7 @@ NEMO_RL.add(
             a.val_global_batch_size.is_set,
             a.val_micro_batch_size.is_set,
             a.num_nodes.is_set,
+            VALIDATES,
             ~a.dynamic_batching,
             ~a.sequence_packing_enabled,
         ),

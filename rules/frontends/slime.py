@@ -211,6 +211,20 @@ SLIME.add(
         at=(a.eval_interval,),
         fixes=(drop(a.eval_interval, safety=Safety.SAFE),),
     ),
+    refuse(
+        "no-tokenizer",
+        all_of(
+            PLAIN_ROLLOUT,
+            a.rollout_batch_size.is_set,
+            a.prompt_data.is_set,
+            ~a.hf_checkpoint.given,
+            ~a.debug_train_only,
+        ),
+        message="--hf-checkpoint is not given, so there is no tokenizer for the prompts",
+        why="loading the tokenizer fails when the data source is created",
+        upstream="slime/rollout/data_source.py:62",
+        at=(a.prompt_data,),
+    ),
     requires(
         "save-interval-without-save",
         a.save_interval.given,

@@ -2,14 +2,18 @@
 
 from preflight.dialects.megatron import megatron_names
 from preflight.frontends.front_end import names
+from preflight.frontends.hydra_faults import DECAYS
 from preflight.lint.constraint import ConstraintSet, divides, drop, put, refuse
 from preflight.lint.expressions import Handles, all_of, any_of
 from preflight.source.finding import Safety, Severity
 
 DIES = "the run fails at startup, after Ray has allocated its devices"
 VERL = ConstraintSet("verl", why=DIES)
-a = Handles(megatron_names() | names("verl"))
+TUNING = ("max_length", "max_token_len_per_gpu", "pad_mode")
+"""Arguments that only verl's fine-tuning has."""
+a = Handles(megatron_names() | names("verl") | frozenset(TUNING))
 TRAINER = a.entry == "verl.trainer.main_ppo"
+SFT = a.entry == "verl.trainer.sft_trainer"
 CRITIC = any_of(a.critic_enable.is_in(True), all_of(a.critic_enable.is_none, a.adv_estimator == "gae"))
 CRITIC_RANKS = (
     a.critic_tensor_model_parallel_size * a.critic_pipeline_model_parallel_size * a.critic_context_parallel_size
@@ -18,6 +22,10 @@ REPLICA = a.rollout_tensor_model_parallel_size * a.rollout_data_parallel_size
 TEACHER = a.teacher_tensor_model_parallel_size * a.teacher_data_parallel_size
 POOL = a.distillation_nnodes * a.distillation_n_gpus_per_node
 DISTILLS = all_of(TRAINER, a.distillation_enabled)
+REFERENCE = all_of(
+    any_of(a.use_kl_loss, a.use_kl_in_reward), ~(a.lora_rank > 0), ~(a.adapter_rank > 0), a.lora_adapter_path.is_none
+)
+"""The reference model is the actor itself if the run trains an adapter (verl/trainer/ppo/v1/trainer_base.py:744)."""
 CONFIG = "verl/workers/config"
 
 VERL.add(
@@ -45,8 +53,7 @@ VERL.add(
             a.critic_ppo_micro_batch_size_per_gpu.is_set,
         ),
         message=(
-            "only one of critic.ppo_micro_batch_size and critic.ppo_micro_batch_size_per_gpu may be given, but both "
-            "are"
+            "only one of critic.ppo_micro_batch_size and critic.ppo_micro_batch_size_per_gpu may be given, but both are"
         ),
         upstream=f"{CONFIG}/critic.py:110",
         at=(a.critic_ppo_micro_batch_size,),
@@ -80,6 +87,20 @@ VERL.add(
             a.n_gpus_per_node,
         ),
         after=("device-count",),
+    ),
+    refuse(
+        "critic-without-bridge",
+        all_of(TRAINER, CRITIC, ~a.critic_use_mbridge),
+        message="the critic's use_mbridge is False, but there is no other way to convert weights",
+        upstream="verl/workers/engine/megatron/transformer_impl.py:191",
+        fixes=(put(a.critic_use_mbridge, True, offered=True),),  # as for no-bridge
+    ),
+    refuse(
+        "reference-without-bridge",
+        all_of(TRAINER, REFERENCE, a.engine_use_mbridge, ~a.ref_use_mbridge),
+        message="use_mbridge of the reference model is False, but there is no other way to convert weights",
+        upstream="verl/workers/engine/megatron/transformer_impl.py:191",
+        fixes=(put(a.ref_use_mbridge, True, offered=True),),  # as for no-bridge
     ),
     refuse(
         "rollout-above-devices",
@@ -168,6 +189,52 @@ VERL.add(
         upstream="verl/utils/seqlen_balancing.py:384",
         severity=Severity.WARNING,
         at=(a.ppo_max_token_len_per_gpu,),
+    ),
+    refuse(
+        "log-probability-tokens-below-sequence",
+        all_of(
+            TRAINER,
+            a.rollout_log_prob_use_dynamic_bsz,
+            a.rollout_log_prob_max_token_len.given,
+            a.rollout_log_prob_max_token_len * a.context_parallel_size < a.seq_length,
+        ),
+        message=(
+            "a micro-batch for log-probabilities holds {rollout_log_prob_max_token_len} x {context_parallel_size} tokens "
+            "(log_prob_max_token_len_per_gpu x context-parallel size), but a prompt with its response can have up to "
+            "{seq_length}"
+        ),
+        why="the run fails at the first sequence that is longer",
+        upstream="verl/utils/seqlen_balancing.py",
+        severity=Severity.WARNING,
+        at=(a.rollout_log_prob_max_token_len,),
+    ),
+    refuse(
+        "tokens-below-sample",
+        all_of(SFT, a.use_dynamic_bsz, a.max_token_len_per_gpu * a.context_parallel_size < a.max_length),
+        message=(
+            "a micro-batch holds {max_token_len_per_gpu} x {context_parallel_size} tokens (max_token_len_per_gpu x context-parallel size), but a sample can have up to {max_length}"
+        ),
+        why="training fails at the first sample that is longer",
+        upstream="verl/utils/seqlen_balancing.py",
+        severity=Severity.WARNING,
+        at=(a.max_token_len_per_gpu,),
+    ),
+    refuse(
+        "unknown-padding",
+        all_of(SFT, a.pad_mode.given, ~a.pad_mode.is_in("no_padding", "right", "left_right")),
+        message="data.pad_mode {pad_mode} is neither no_padding nor right",
+        why="the first batch is refused when it is collated",
+        upstream="verl/utils/dataset/dataset_utils.py:61",
+        at=(a.pad_mode,),
+    ),
+    refuse(
+        "unknown-decay-of-tuning",
+        all_of(SFT, a.lr_decay_style.given, ~a.lr_decay_style.is_in(*DECAYS)),
+        message="optim.lr_decay_style {lr_decay_style} is not one of {styles}",
+        why="Megatron's schedule refuses it at the first step",
+        shows={"styles": ", ".join(DECAYS)},
+        upstream="megatron/core/optimizer_param_scheduler.py",
+        at=(a.lr_decay_style,),
     ),
     refuse(
         "kl-twice",

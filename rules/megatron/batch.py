@@ -92,8 +92,8 @@ MEGATRON.add(
         a.exit_interval,
         when=all_of(a.perform_rl_step, a.exit_interval.is_set, ROLLOUTS % a.global_batch_size == 0),
         message=(
-            "--exit-interval {exit_interval} is not a multiple of the {steps} steps that one collection of "
-            "rollouts lasts"
+            "--exit-interval {exit_interval} is not a multiple of {steps}, the number of steps per collection of "
+            "rollouts"
         ),
         shows={"steps": STEPS},
         at=(a.exit_interval,),
@@ -105,8 +105,8 @@ MEGATRON.add(
         a.save_interval,
         when=all_of(a.perform_rl_step, a.save_interval.is_set, ROLLOUTS % a.global_batch_size == 0),
         message=(
-            "--save-interval {save_interval} is not a multiple of the {steps} steps that one collection of "
-            "rollouts lasts"
+            "--save-interval {save_interval} is not a multiple of {steps}, the number of steps per collection of "
+            "rollouts"
         ),
         shows={"steps": STEPS},
         at=(a.save_interval,),

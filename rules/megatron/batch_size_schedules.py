@@ -50,7 +50,7 @@ def ramp_fault_of(ramp: Sequence[str], batch: int) -> tuple[Message, str] | None
     """The fault in a ramp-up to a global batch size, and the upstream statement that checks it."""
     if len(ramp) != 3:
         return Message(
-            "--rampup-batch-size takes a start, an increment and samples, not {count} values", count=len(ramp)
+            "--rampup-batch-size takes three values (start, increment and samples), not {count}", count=len(ramp)
         ), "e1fbb54eb4"
     try:
         start, increment, samples = map(int, ramp)
@@ -215,8 +215,8 @@ def batch_schedule_step(job: Job) -> Iterator[Finding | Unverified]:
 
     ## Why is this bad?
     Megatron checks a size only when its step begins, so the run trains until then and crashes. If the first size is not
-    divisible, the run crashes in the first iteration. The finding is a warning if the run may not get to the step, or
-    if a loaded checkpoint may already be past it. A schedule that was written for fewer devices starts with such sizes.
+    divisible, the run crashes in the first iteration. The finding is a warning if the run may not reach the step, or if
+    a loaded checkpoint may already be past it. A schedule that was written for fewer devices starts with such sizes.
 
     ## Example
     On 16 data-parallel ranks:

@@ -13,7 +13,7 @@ SHARED = all_of(a.dist_ckpt_optim_fully_reshardable, a.distrib_optim_fully_resha
 MEGATRON.add(
     refuse(
         "legacy-async-save",
-        all_of(a.save.is_set, a.async_save, FORMAT == "torch"),
+        all_of(any_of(a.save.given, a.save.is_set), a.async_save, FORMAT == "torch"),
         message="--async-save does not work with --ckpt-format torch; use torch_dist",
         why="the run crashes when it writes its first checkpoint",
         upstream="megatron/training/checkpointing.py:767",

@@ -108,8 +108,8 @@ MEGATRON.add(
         "window-of-two-numbers",
         all_of(a.window_size.is_set, a.window_size.length < 2, a.window_attn_skip_freq != 1),
         message=(
-            "--window-size is one number, but the option takes two, the numbers of tokens before and after a token, "
-            "such as 127,0"
+            "--window-size has one number, but it needs two, the numbers of tokens before and after each token, such "
+            "as 127,0"
         ),
         why="the sliding-window mask needs both numbers, so building the first layer fails",
         upstream="megatron/core/transformer/utils.py:46",

@@ -53,14 +53,12 @@ MEGATRON.add(
             ),
         ),
         message=(
-            "--apply-query-key-layer-scaling and NVTE_APPLY_QK_LAYER_SCALING must agree, but they are "
-            "{apply_query_key_layer_scaling} and {variable}"
+            "--apply-query-key-layer-scaling and NVTE_APPLY_QK_LAYER_SCALING must agree, but only one of them is on"
         ),
         why=(
             "Transformer Engine reads only the variable, so the first attention layer rejects a mismatch when the "
             "model is built"
         ),
-        shows={"variable": SCALED},
         always=True,
         at=(a.apply_query_key_layer_scaling,),
         unless_framework="mindspeed",

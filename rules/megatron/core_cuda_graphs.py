@@ -35,7 +35,10 @@ MEGATRON.add(
         "cuda-graph-with-layer-offload",
         all_of(ON, ~ITERATION),
         OFFLOADED,
-        message="CUDA graphs of layers ({cuda_graph_impl}) cannot capture layers that are offloaded to the host",
+        message=(
+            "CUDA graphs of single layers (--cuda-graph-impl {cuda_graph_impl}) cannot capture layers that are "
+            "offloaded to the host"
+        ),
         at=(a.cpu_offloading_num_layers, IMPL),
         fixes=(drop(a.cpu_offloading_num_layers), drop(IMPL, also=(CAPTURED,))),
     ),
@@ -188,7 +191,10 @@ MEGATRON.add(
         "old-cuda-graph-with-recompute",
         a.enable_cuda_graph,
         a.recompute_granularity.is_set,
-        message="CUDA graphs cannot be captured while activations are recomputed ({recompute_granularity})",
+        message=(
+            "CUDA graphs cannot be captured while activations are recomputed (--recompute-granularity "
+            "{recompute_granularity})"
+        ),
         fixes=(drop(a.enable_cuda_graph, safety=Safety.SAFE),),
     ),
 )

@@ -39,7 +39,7 @@ MEGATRON.add(
     refuse(
         "inference-router-dtype",
         all_of(EXPERTS, ~(a.moe_router_dtype == "fp32")),
-        message="inference-optimized experts need --moe-router-dtype fp32, not {moe_router_dtype}",
+        message="inference-optimized experts need --moe-router-dtype fp32",
         at=(a.moe_router_dtype, a.transformer_impl),
         fixes=(put(a.moe_router_dtype, "fp32"),),
     ),

@@ -35,7 +35,10 @@ MEGATRON.add(
         "offloaded-layers-with-recompute",
         OFFLOADED,
         a.recompute_granularity.is_set,
-        message="layers cannot be offloaded to the host while activations are recomputed ({recompute_granularity})",
+        message=(
+            "layers cannot be offloaded to the host while activations are recomputed (--recompute-granularity "
+            "{recompute_granularity})"
+        ),
         why=("both options decide what happens to the same activations, so Megatron rejects the model configuration"),
         fixes=(
             drop(a.cpu_offloading_num_layers),
@@ -61,7 +64,7 @@ MEGATRON.add(
         all_of(FINE, MODULES.has("attn_proj")),
         MODULES.has("core_attn"),
         message="attn_proj can only be offloaded together with core_attn, whose output it reads",
-        why="core attention needs that tensor in its backward pass, so Megatron rejects the model configuration",
+        why="core attention needs its own output in the backward pass, so Megatron rejects the model configuration",
         at=(MODULES,),
     ),
     refuse(

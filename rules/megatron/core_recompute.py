@@ -68,10 +68,7 @@ MEGATRON.add(
         "recompute-gdn-without-gdn",
         all_of(selective, a.recompute_modules.has("gdn_norm_out")),
         delta_net,
-        message=(
-            "gdn_norm_out can only be recomputed in a gated delta net, but the attention variant is "
-            "{experimental_attention_variant}"
-        ),
+        message=("gdn_norm_out can only be recomputed in a gated delta net, but the model has none"),
         why="the module does not exist in this model, so Megatron rejects the model configuration",
         at=(a.recompute_modules,),
     ),

@@ -139,7 +139,7 @@ def data_weights(job: Job) -> Iterator[Finding | Unverified]:
             numbered = Message.plural(count, "{count} number", "{count} numbers", count=count)
             named = Message.plural(paths, "{paths} path", "{paths} paths", paths=paths)
             message = Message(
-                "{flag} has {numbers} for {paths}; every path or no path must have a weight before it",
+                "{flag} has {numbers} for {paths}; either every path or no path must have a weight before it",
                 flag=job.arguments.spell(name),
                 numbers=numbered,
                 paths=named,

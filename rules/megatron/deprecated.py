@@ -25,7 +25,9 @@ MEGATRON.add(
     refuse(
         "old-batch-size",
         a.batch_size.is_set,
-        message="--batch-size was removed; use --micro-batch-size, the number of samples that a rank computes at once",
+        message=(
+            "--batch-size was removed; use --micro-batch-size, the number of samples that each rank processes at once"
+        ),
         fixes=(Repair((Change(a.batch_size, REMOVE), Change(a.micro_batch_size, a.batch_size))),),
     ),
     refuse(

@@ -113,7 +113,10 @@ MEGATRON.add(
     refuse(
         "gated-experts-for-inference",
         all_of(INFERENCE_EXPERTS, gated),
-        message="--transformer-impl inference_optimized has no gated experts (--swiglu, --quick-geglu) in this release",
+        message=(
+            "--transformer-impl inference_optimized does not support gated experts (--swiglu, --quick-geglu) in this "
+            "release"
+        ),
         at=(a.transformer_impl, a.swiglu, a.quick_geglu),
         fixes=(put(a.transformer_impl, "transformer_engine"),),
     ),
@@ -131,7 +134,9 @@ MEGATRON.add(
     refuse(
         "gated-experts-with-local-graphs",
         all_of(INFERENCE_EXPERTS, gated, a.cuda_graph_impl == "local"),
-        message="--transformer-impl inference_optimized has no local CUDA graphs of gated experts in this release",
+        message=(
+            "--transformer-impl inference_optimized does not support local CUDA graphs of gated experts in this release"
+        ),
         at=(a.cuda_graph_impl, a.transformer_impl),
         fixes=(drop(a.cuda_graph_impl), put(a.transformer_impl, "transformer_engine")),
     ),

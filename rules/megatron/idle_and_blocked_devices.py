@@ -40,7 +40,7 @@ def idle_stages(job: Job) -> Iterator[Finding | Unverified]:
     pretrains = str(job.arguments.get("entry").raw).startswith("pretrain") and job.arguments.given("stage") is None
     if numbers[0] == 1 < numbers[1] and pretrains and job.arguments.given("finetune") is None:
         message = Message(
-            ("1 micro-batch for {stages} pipeline stages leaves all but one of them idle"), stages=numbers[1]
+            ("1 micro-batch for {stages} pipeline stages leaves all but one stage idle"), stages=numbers[1]
         )
         size = job.arguments.given("global_batch_size")
         yield Finding(message, job.place(size, stages), related=stages.related)

@@ -151,7 +151,8 @@ MEGATRON.add(
             a.train_samples < a.global_batch_size,
         ),
         message=(
-            "{train_samples} samples are less than one global batch of {global_batch_size}, so the run trains 0 steps"
+            "{train_samples} samples are less than one global batch of {global_batch_size}, so the run trains for 0 "
+            "steps"
         ),
         why="samples are converted to whole steps, rounded down, so the run ends immediately and reports success",
         severity=Severity.WARNING,

@@ -60,7 +60,7 @@ MEGATRON.add(
     refuse(
         "ends-hold-more-than-the-model",
         all_of(BY_ENDS, PIPELINE > 1, OVERFULL),
-        message="the first and last stages together have more layers than the model's {num_layers}",
+        message="the first and last stages together have more layers than the {num_layers} layers of the model",
         why=(
             "the intermediate stages get a negative number of layers and build none, so the trained model does "
             "not have --num-layers layers"

@@ -30,7 +30,10 @@ MEGATRON.add(
     refuse(
         "minimum-near-rate",
         all_of(TRAINS, DECAYS, a.min_lr.given, a.lr > 0, a.min_lr < a.lr, a.min_lr * 1.25 > a.lr, RECIPE),
-        message="--min-lr {min_lr} is almost --lr {lr}, so --lr-decay-style {lr_decay_style} hardly lowers the learning rate",
+        message=(
+            "--min-lr {min_lr} is almost equal to --lr {lr}, so --lr-decay-style {lr_decay_style} hardly lowers the "
+            "learning rate"
+        ),
         why=(
             "published recipes decay to a tenth of the learning rate or less, so the exponent of one of the two "
             "values may be wrong"

@@ -119,13 +119,14 @@ MEGATRON.add(
         all_of(
             TRAINS,
             a.lr_decay_steps > a.global_batch_size * TRIAL,
-            a.lr_warmup_steps * 2 > a.lr_decay_steps,
+            a.lr_warmup_steps * 2 >= a.lr_decay_steps,
             a.lr_warmup_steps < a.lr_decay_steps,
         ),
         message=(
-            "the warm-up takes {lr_warmup_steps} of the {lr_decay_steps} samples of the learning-rate schedule, "
-            "which is more than half"
+            "the warm-up takes {warmup} of the {decay} iterations of the learning-rate schedule, which is at least "
+            "half"
         ),
+        shows={"warmup": a.lr_warmup_steps // a.global_batch_size, "decay": a.lr_decay_steps // a.global_batch_size},
         why=(
             "published runs warm up for 0.1% to 10% of the schedule. The value may have an extra digit, or may be in "
             "the unit of the other option"
@@ -343,8 +344,10 @@ MEGATRON.add(
     refuse(
         "query-groups-left-out",
         all_of(a.group_query_attention, ~a.num_query_groups.given, a.num_attention_heads > 1),
-        message="--group-query-attention is given without --num-query-groups, so all {num_attention_heads} heads "
-        "share one key and value",
+        message=(
+            "--group-query-attention is given without --num-query-groups, so all {num_attention_heads} heads share "
+            "one key and value head"
+        ),
         why="the default is one group, which is multi-query attention",
         severity=Severity.WARNING,
         at=(a.group_query_attention,),
@@ -406,12 +409,12 @@ MEGATRON.add(
             any_of(a.moe_aux_loss_coeff >= 1, a.moe_z_loss_coeff >= 1),
         ),
         message=(
-            "the router losses outweigh the language-model loss (--moe-aux-loss-coeff {moe_aux_loss_coeff}, "
-            "--moe-z-loss-coeff {moe_z_loss_coeff})"
+            "--moe-aux-loss-coeff or --moe-z-loss-coeff is at least 1, so the router losses outweigh the "
+            "language-model loss"
         ),
         why=(
-            "published runs use 1e-4 to 0.02 and 1e-3, respectively. With the given values, the run balances the "
-            "experts and learns nothing else"
+            "published runs use 1e-4 to 0.02 for --moe-aux-loss-coeff and 1e-3 for --moe-z-loss-coeff. With the "
+            "given values, the run balances the experts and learns nothing else"
         ),
         severity=Severity.WARNING,
         at=(a.moe_aux_loss_coeff, a.moe_z_loss_coeff),

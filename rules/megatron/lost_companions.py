@@ -186,7 +186,16 @@ MEGATRON.add(
     refuse(
         "spec-without-function",
         all_of(a.spec.length == 1, ~a.spec.has("local")),
-        message="--spec has only one word, but it takes a module and the name of a function in that module",
+        message="--spec has only one word, but it needs a module and the name of a function in that module",
         why="building the model needs both words, so the run fails at launch",
+    ),
+    refuse(
+        "window-frequency-without-window",
+        all_of(TRAINS, a.window_attn_skip_freq.is_set, a.window_size.is_none),
+        message="--window-attn-skip-freq has no effect without --window-size, so every layer attends to all tokens",
+        why="no check requires the window, and a different network is trained",
+        severity=Severity.WARNING,
+        at=(a.window_attn_skip_freq,),
+        upstream="megatron/core/transformer/utils.py:457",
     ),
 )

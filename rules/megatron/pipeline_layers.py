@@ -152,7 +152,7 @@ def _predictions(layout: Layout, pipeline: int, predictions: int | None) -> tupl
         return "a prediction layer (m) is in a virtual stage that is not the last of its rank", "8062ba6b4e"
     if any("m" in rank[-1] and rank[-1].count("m") != predictions for rank in chunks):
         return Message(
-            "the {predictions} prediction layers are spread over several stages, but must be in one",
+            "the {predictions} prediction layers are spread over several stages, but must be in a single stage",
             predictions=predictions,
         ), "f238bcd939"
     return None

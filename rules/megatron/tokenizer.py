@@ -68,6 +68,20 @@ MEGATRON.add(
         versions="<0.17",
     ),
     refuse(
+        "word-piece-vocabulary-missing",
+        all_of(
+            a.entry.is_in("pretrain_bert.py", "pretrain_t5.py"),
+            ~TYPE.given,
+            a.vocab_file.is_none,
+            ~a.use_checkpoint_args,
+        ),
+        message="{entry} needs --vocab-file, because its default tokenizer is BertWordPieceLowerCase",
+        upstream=f"{BUILD}:28",
+        at=(a.data_path,),
+        always=True,
+        versions="<0.17",
+    ),
+    refuse(
         "sentinels-missing",
         all_of(
             a.entry == "pretrain_t5.py",

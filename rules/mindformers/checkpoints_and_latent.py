@@ -24,7 +24,7 @@ MINDFORMERS.add(
     refuse(
         "resume-name-without-checkpoint",
         all_of(resume.is_set, ~resume.is_in(True, False, ""), empty_checkpoint, no_directory),
-        message="resume_training names {resume_training}, but load_checkpoint is empty",
+        message="resume_training is the name {resume_training}, but load_checkpoint is empty",
         why=(
             "any text, even False in quotes, is taken as the name of a file in load_checkpoint, so the trainer fails "
             "at startup"

@@ -35,7 +35,7 @@ MINDFORMERS.add(
         ),
         message=(
             "csa_compress_ratios has {length} entries, but it needs one for each of the {mcore.num_layers} layers "
-            "and for each prediction layer (mtp_num_layers {mcore.mtp_num_layers})"
+            "and for each prediction layer"
         ),
         why="each layer, including the prediction layers, must have its own compression ratio",
         at=(ratios, layers),
@@ -53,7 +53,10 @@ MINDFORMERS.add(
         a["mcore.o_groups"],
         a["mcore.num_attention_heads"] * a["mcore.v_head_dim"],
         when=hybrid,
-        message="{mcore.num_attention_heads} heads of {mcore.v_head_dim} are not divisible by o_groups {mcore.o_groups}",
+        message=(
+            "{mcore.num_attention_heads} heads × v_head_dim {mcore.v_head_dim} is not divisible by o_groups "
+            "{mcore.o_groups}"
+        ),
         why="the output projection processes the heads in groups of equal size",
         at=(a["mcore.o_groups"], a["mcore.num_attention_heads"]),
     ),

@@ -33,7 +33,7 @@ MINDFORMERS.add(
     refuse(
         "predict-parallel-task",
         all_of(a["run_mode"] == "predict", a["use_parallel"], automatic, a["trainer.type"].is_in(*ALONE)),
-        message="{trainer.type} does not predict with parallel_mode {parallel.parallel_mode}",
+        message="{trainer.type} cannot predict with parallel_mode {parallel.parallel_mode}",
         why="only translation and text generation can predict on several devices",
         at=(a["parallel.parallel_mode"], a["trainer.type"]),
     ),

@@ -31,6 +31,7 @@ MINDFORMERS.add(
         "aux-loss-factor",
         all_of(legacy, a["moe_config.aux_loss_factor"] >= 1),
         message="aux_loss_factor is {moe_config.aux_loss_factor}; it must be below 1",
+        after=("wrong-type",),
     ),
     in_range(
         "cold-token-percent",

@@ -205,7 +205,7 @@ def _strategy(job: Job, full: Value, strategy: Value, data: Value) -> Iterator[F
     elif (
         version in _SORT and (odd := next((n for row in raw for n in row if not isinstance(n, int)), None)) is not None
     ):
-        message = Message("dataset_strategy holds {odd!r}; every entry must be an integer", odd=odd)
+        message = Message("dataset_strategy contains {odd!r}; every entry must be an integer", odd=odd)
         yield _finding(job, strategy, message, "{}:{}".format(*_SORT[version]))
     elif (columns := _columns(job)) is not None and len(raw) < len(columns):
         message = Message(_TOO_FEW, entries=len(raw), columns=len(columns))

@@ -65,7 +65,7 @@ def _outside(job: Job, level: Node, known: set[str], sections: dict[str, frozens
             section = str(above.key.value)
             taken = {inner.key.value for inner in above.value.entries}
             if name in _keys(above, sections) and name not in taken:
-                template = "{name} is outside of {section}, where nothing reads it; its indentation may be lost"
+                template = "{name} is outside of {section}, where nothing reads it; the indentation may be lost"
                 yield Finding(Message(template, name=name, section=section), entry.key.span, key=(name,))
 
 

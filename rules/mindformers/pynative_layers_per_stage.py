@@ -155,8 +155,8 @@ def _coverage(job: Job, value: Value, ranges: list[tuple[int, int]], layers: int
             )
             message = Message(
                 (
-                    "{what}: the stages do not contain each of the {layers} layers once, in order, but training "
-                    "silently continues"
+                    "{what}: the stages do not contain each of the {layers} layers exactly once and in order, but "
+                    "training silently continues"
                 ),
                 what=what,
                 layers=layers,

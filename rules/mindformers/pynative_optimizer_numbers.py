@@ -128,7 +128,9 @@ def _segments(segments: list[object]) -> tuple[Message | None, int]:
         if not isinstance(numbers, list) or len(numbers) != 3:
             return Message("entry {index} of ns_coefficients does not begin with three numbers", index=index), 2362
         if isinstance(count, (int, float)) and int(count) <= 0:
-            return Message("entry {index} of ns_coefficients counts {count} steps", index=index, count=count), 2367
+            return Message(
+                ("entry {index} of ns_coefficients has a count of {count} steps"), index=index, count=count
+            ), 2367
     return None, 0
 
 

@@ -161,7 +161,7 @@ def _before_layer_setting(job: Job, here: Node, pipeline: int | None) -> Iterato
             continue
         count = len(node.items)
         message = Message(
-            "{setting} gives counts for {count} stages, but the run has {pipeline}",
+            "{setting} sets counts for {count} stages, but the run has {pipeline}",
             setting=setting,
             count=count,
             pipeline=pipeline,

@@ -60,7 +60,7 @@ def _together(job: Job, switches: list[Switch]) -> Finding:
     )
     first = values[0]
     return Finding(
-        Message("use_parallel is False, so these count as 1: {names}", names=names),
+        Message("use_parallel is False, so these settings count as 1: {names}", names=names),
         job.place(first),
         related,
         key=first.key if first else (),

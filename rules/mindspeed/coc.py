@@ -13,7 +13,7 @@ MINDSPEED = ConstraintSet(
 )
 BASIC = "megatron_basic/transformer_engine_basic.py"
 SUB = (a.coc_parallel_num, a.coc_mode, a.coc_fused_kernel)
-LEAVE = drop(a.use_ascend_coc, also=SUB, title="remove coc and its options")
+LEAVE = drop(a.use_ascend_coc, also=SUB, title="remove CoC and its options")
 
 MINDSPEED.add(
     refuse(
@@ -56,7 +56,7 @@ MINDSPEED.add(
         at=(a.coc_fused_kernel, a.tensor_model_parallel_size),
         message="the fused CoC kernel supports only a tensor-parallel size of 8, not {tensor_model_parallel_size}",
         why="the requirement is documented upstream, but no validator checks it",
-        fixes=(drop(a.coc_fused_kernel, title="use coc's script mode"),),
+        fixes=(drop(a.coc_fused_kernel, title="use the script mode of CoC"),),
     ),
     one_of(
         "coc-parallel-num",

@@ -65,7 +65,7 @@ MINDSPEED_LLM.add(
         at=(DENSE, FREQUENCY),
         message="--first-k-dense-replace and --moe-layer-freq need --num-experts",
         why="these options choose the layers that have experts, so the run fails at launch without any experts",
-        fixes=(drop(also=(DENSE, FREQUENCY), title="remove the choice of expert layers"),),
+        fixes=(drop(also=(DENSE, FREQUENCY), title="remove the options that select expert layers"),),
     ),
     refuse(
         "expert-layers-half",

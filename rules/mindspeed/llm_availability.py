@@ -6,7 +6,7 @@ from preflight import Severity
 from preflight.lint.constraint import ConstraintSet, drop, put, refuse
 from preflight.rules.mindspeed.shorthand import a, clash, needs
 
-REPAIR = "states are repaired from replicas, which this combination does not keep, so the run fails at launch"
+REPAIR = "states are repaired from replicas, but no replicas exist with this setting, so the run fails at launch"
 MINDSPEED_LLM = ConstraintSet("mindspeed-llm", why=REPAIR)
 ON, ELASTIC, SPLIT = a.enable_high_availability, a.enable_elastic_training, a.layerwise_disaggregated_training
 REGROUP = "ranks that leave can only be replaced by data-parallel ranks, so the run fails at launch"

@@ -65,7 +65,7 @@ MINDSPEED_LLM.add(
     refuse(
         "indexer-rope",
         a.enable_dsa_indexer & (a.rope_scaling_type != "yarn"),
-        message="--enable-dsa-indexer needs --rope-scaling-type yarn, not {rope_scaling_type}",
+        message="--enable-dsa-indexer needs --rope-scaling-type yarn",
         why="before 26.1, the indexer supports only yarn rotation, so the run fails at launch",
         fixes=(put(a.rope_scaling_type, "yarn"),),
     ),

@@ -45,6 +45,20 @@ MINDSPEED_LLM.add(
         upstream="mindspeed_llm/core/models/common/embeddings/rotary_pos_embedding.py",
     ),
     refuse(
+        "yarn-covers-too-little",
+        (a.rope_scaling_type == "yarn")
+        & a.rope_scaling_factor.given
+        & (a.rope_scaling_factor * a.rope_scaling_original_max_position_embeddings * 2 <= a.max_position_embeddings),
+        at=(a.rope_scaling_factor, a.rope_scaling_original_max_position_embeddings, a.max_position_embeddings),
+        message=(
+            "a YaRN factor of {rope_scaling_factor} extends {rope_scaling_original_max_position_embeddings} positions to "
+            "half of --max-position-embeddings {max_position_embeddings} or less"
+        ),
+        why="published models state a factor that reaches all positions; with another one, weights see other frequencies",
+        severity=Severity.WARNING,
+        upstream="mindspeed_llm/core/models/common/embeddings/rotary_pos_embedding.py",
+    ),
+    refuse(
         "longrope-positions",
         LONG & a.rope_scaling_original_max_position_embeddings.is_none,
         at=(a.rope_scaling_type,),

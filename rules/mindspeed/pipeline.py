@@ -100,7 +100,7 @@ MINDSPEED.add(
         severity=Severity.WARNING,
         shows={"count": MICRO, "least": PP * 2},
         message="{count} micro-batches are one fewer than the {least} that the documentation of dualpipev requires",
-        why="the validator differs from the documentation by one",
+        why="the validator accepts one micro-batch fewer than the documentation requires",
         at=(a.global_batch_size, a.micro_batch_size, PP),
         fixes=(put(a.global_batch_size, PP * 2 * a.micro_batch_size * a.data_parallel_size),),
     ),

@@ -162,6 +162,17 @@ def test_write_pins_a_default_that_changes_the_training(tmp_path: Path, capsys: 
     assert "nothing to rewrite" in capsys.readouterr().out
 
 
+def test_write_leaves_a_default_that_the_run_may_set_when_it_starts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is written here would override what the file contains then."""
+    words = ("--target", "megatron@0.13.0", "--to", "megatron@0.16.0")
+    code, out = migrate(tmp_path, capsys, "--multi-latent-attention $(cat options.txt)", *words, "--write")
+    assert code == 0
+    assert "--mscale-all-dim changes from 1.0 to 0.0, which changes the training unless the run sets" in out
+    assert "--mscale-all-dim" not in (tmp_path / "run.sh").read_text(encoding="utf-8")
+
+
 def test_a_front_end_is_rewritten_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "run.sh"
     path.write_text(

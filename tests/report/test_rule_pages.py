@@ -118,6 +118,7 @@ a = Handles()
         (a.x.is_none | (a.x < 0) | (a.x > 4), "`--x` is not set, is less than 0 or is greater than 4."),
         ((a.x < 0) | (a.x > 4), "`--x` is less than 0 or greater than 4."),
         (any_of(a.x.has("p"), a.x.has("q"), a.x.has("r")), "`--x` contains `p`, `q` or `r`."),
+        (a.x.given & a.x.is_none, "`--x` is null."),
         (a.x.is_none & a.y.is_none, "neither `--x` nor `--y` is set."),
         (a.x.is_set & a.y.is_set, "`--x` and `--y` are both set."),
         (a.x % a.y > 0, "`--x` is not a multiple of `--y`."),

@@ -17,7 +17,7 @@ from upstream.frameworks import FRAMEWORKS, MEGATRON, MINDFORMERS, with_found
 from upstream.news import News, news, packed, tagged
 from upstream.repositories import VARIABLE, WHEELS, Repositories
 from upstream.trial import Trial
-from upstream.update import RELEASES, Described, as_text, section
+from upstream.update import RELEASES, Described, NoNumpy, as_text, section, verify_numpy
 
 
 def git(folder: Path, *words: str) -> None:
@@ -85,6 +85,14 @@ def test_the_report_says_what_is_new_and_what_it_concerns() -> None:
     assert "## megatron 0.21.0: shipped with a row of its own" in text
     assert "Of 300 fresh mutations, 40 of them refused by its source, 100.0% are judged alike" in text
     assert "option new: --a dest a" in text and "[megatron/a]" in text
+
+
+def test_without_numpy_no_release_is_described(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its trial would decide hardly any run, and the release would not be tried again."""
+    verify_numpy()
+    monkeypatch.setattr("upstream.update.find_spec", lambda name: None)
+    with pytest.raises(NoNumpy, match="numpy is missing"):
+        verify_numpy()
 
 
 def mirrors() -> Sequence[str]:

@@ -300,9 +300,9 @@ def missing_value(flag: Flag, name: Word, given: int) -> Problem:
 
 def unwanted_value(name: Word, value: Word) -> Problem:
     """A switch with "=value"."""
-    message = Message((
-        "{option} is a switch and takes no value, but {value!r} follows it"
-    ), option=name.text, value=value.text)
+    message = Message(
+        ("{option} is a switch and takes no value, but {value!r} follows it"), option=name.text, value=value.text
+    )
     return Problem(STRAY_WORD, message, name.span, name.uses)
 
 

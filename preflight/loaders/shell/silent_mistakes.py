@@ -169,7 +169,7 @@ def _never_set(
         span = tree.span(node)
         if guarded or _is_assigned(name, tree.source.text):
             continue
-        if tested and (meant := meant_variable(name, commands, used)):
+        if tested and (meant := meant_variable(name, span, commands, used)):
             yield _misspelt(tree, span, name, meant, commands)
         elif commands.nounset:
             template = (
