@@ -279,6 +279,11 @@ SHARED |= {
         "pynative/rate-in-optimizer",
     ): "one call builds the optimizer of its type and hands it what is typed",
     ("verl/no-critic-micro-batch", "verl/two-critic-micro-batches"): "one check refuses none and two",
+    (
+        "verl/critic-without-bridge",
+        "verl/no-bridge",
+        "verl/reference-without-bridge",
+    ): "one check of three roles, by their own keys",
     ("nemo-rl/teacher-with-two-backends", "nemo-rl/two-backends"): "one check of two roles, by their own keys",
     ("nemo-rl/distilled-over-batch", "nemo-rl/rollouts-over-batch"): "one check of two algorithms, by their own keys",
     (
