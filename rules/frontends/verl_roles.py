@@ -23,6 +23,8 @@ TEACHER = a.teacher_tensor_model_parallel_size * a.teacher_data_parallel_size
 POOL = a.distillation_nnodes * a.distillation_n_gpus_per_node
 DISTILLS = all_of(TRAINER, a.distillation_enabled)
 CONFIG = "verl/workers/config"
+ADAPTERS = 1e-2
+"""100 times the usual learning rate of adapters, 1e-4."""
 
 VERL.add(
     refuse(
@@ -214,6 +216,28 @@ VERL.add(
         shows={"styles": ", ".join(DECAYS)},
         upstream="megatron/core/optimizer_param_scheduler.py",
         at=(a.lr_decay_style,),
+    ),
+    refuse(
+        "adapter-rate-too-high",
+        all_of(TRAINER, a.lora_rank > 0, a.optimizer == "adam", a.lr >= ADAPTERS),
+        message="the learning rate of the adapters is {lr}, but published runs use about 1e-6 to 1e-4; the exponent may be wrong",
+        why="the policy leaves the model that it started from within a few steps",
+        upstream="verl/workers/config/optimizer.py",
+        severity=Severity.WARNING,
+        at=(a.lr,),
+    ),
+    refuse(
+        "overlong-buffer-above-response",
+        all_of(
+            TRAINER,
+            a.reward_manager_name == "dapo",
+            a.overlong_enable.is_in(True),
+            a.overlong_len > a.max_resp_len,
+        ),
+        message="overlong_buffer_cfg.len {overlong_len} is above max_resp_len {max_resp_len}, the length of a response",
+        why="the reward manager is refused when it is created, after the models are loaded",
+        upstream="verl/experimental/reward_loop/reward_manager/dapo.py:43",
+        at=(a.overlong_len, a.max_resp_len),
     ),
     refuse(
         "kl-twice",
