@@ -115,9 +115,6 @@ LEAST = 4
 """The number of sizes that must agree before the one that differs is reported."""
 
 
-FACTOR = "rope_scaling_factor"
-
-
 LATENT = {
     "q_lora_rank": "a query rank of {size}",
     "kv_lora_rank": "a key-value rank of {size}",
@@ -291,9 +288,8 @@ SHORTENED = 0.75
 def _layers(job: Job, model: Published) -> Iterator[Finding]:
     """A layer count that is close to the published one, or that of a model with otherwise the same sizes."""
     value, wanted = job.plan.model.layers, model.sizes["layers"]
-    if not isinstance(value.raw, int) or value.raw >= wanted:
-        return
-    if value.raw < wanted * SHORTENED and not has_twin(model, value.raw):
+    own = value.raw
+    if not isinstance(own, int) or own >= wanted or (own < wanted * SHORTENED and not has_twin(model, own)):
         return
     yield Finding(
         Message(
@@ -418,7 +414,7 @@ def _rotary_part(job: Job, model: Published) -> Iterator[Finding]:
 
 def _rotary_factor(job: Job, model: Published) -> Iterator[Finding]:
     """Another factor of the scaled rotary positions."""
-    value, wanted = job.arguments.given(FACTOR), model.traits.get("factor")
+    value, wanted = job.arguments.given("rope_scaling_factor"), model.traits.get("factor")
     if value is None or wanted is None or not isinstance(value.raw, (int, float)) or value.raw in (wanted, 1):
         return
     yield Finding(

@@ -21,8 +21,6 @@ RATE = 1e-4
 """Ten times the highest learning rate of a published run that trains all weights with reinforcement learning, 1e-5."""
 SCALE = 64
 """32 times the usual ratio of alpha to the rank of adapters, 1 to 2."""
-ADAPTERS = 1e-2
-"""100 times the usual learning rate of adapters, 1e-4."""
 STRENGTH = 5
 """Five times the largest beta of a published run that learns from preferences, 1."""
 TUNING = 5e-4
@@ -224,15 +222,6 @@ VERL.add(
         at=(a.reward_kl_coef,),
     ),
     rate(all_of(TRAINER, a.lora_rank == 0, a.optimizer == "adam"), "verl/workers/config/optimizer.py:47"),
-    refuse(
-        "adapter-rate-too-high",
-        all_of(TRAINER, a.lora_rank > 0, a.optimizer == "adam", a.lr >= ADAPTERS),
-        message="the learning rate of the adapters is {lr}, but published runs use about 1e-6 to 1e-4; the exponent may be wrong",
-        why="the policy leaves the model that it started from within a few steps",
-        upstream="verl/workers/config/optimizer.py",
-        severity=Severity.WARNING,
-        at=(a.lr,),
-    ),
     scale(any_of(TRAINER, a.entry == "verl.trainer.sft_trainer"), "verl/workers/config/megatron_peft.py"),
     refuse(
         "critic-rate-too-high",
@@ -278,19 +267,6 @@ VERL.add(
         a.optim_warmup_ratio,
         "verl/utils/megatron/optimizer.py:249",
         "verl/warm-up-over-decay",
-    ),
-    refuse(
-        "overlong-buffer-above-response",
-        all_of(
-            TRAINER,
-            a.reward_manager_name == "dapo",
-            a.overlong_enable.is_in(True),
-            a.overlong_len > a.max_resp_len,
-        ),
-        message="overlong_buffer_cfg.len {overlong_len} is above max_resp_len {max_resp_len}, the length of a response",
-        why="creating the reward manager fails after the models are loaded",
-        upstream="verl/experimental/reward_loop/reward_manager/dapo.py:43",
-        at=(a.overlong_len, a.max_resp_len),
     ),
     refuse(
         "greedy-rollouts",
@@ -425,16 +401,6 @@ MS_SWIFT.add(
     rate(
         all_of(a.rlhf_type.is_in("grpo", "dpo", "kto"), a.tuner_type == "full", a.optimizer == "adam"),
         "swift/megatron/utils/megatron_lm_utils.py:596",
-    ),
-    refuse(
-        "engine-shorter-than-completions",
-        all_of(REWARDED, a.use_vllm, a.vllm_max_model_len.is_set, a.vllm_max_model_len <= a.max_completion_length),
-        message="--vllm_max_model_len {vllm_max_model_len} must hold a prompt and a completion, but completions alone may "
-        "have {max_completion_length} tokens",
-        why="completions are cut off before their answer, so they get no reward",
-        upstream="swift/megatron/trainers/rollout_mixin.py",
-        severity=Severity.WARNING,
-        at=(a.vllm_max_model_len, a.max_completion_length),
     ),
     refuse(
         "beta-far-too-high",

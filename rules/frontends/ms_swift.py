@@ -327,6 +327,16 @@ GRPO = a.rlhf_type == "grpo"
 
 MS_SWIFT.add(
     refuse(
+        "engine-shorter-than-completions",
+        all_of(GRPO, a.use_vllm, a.vllm_max_model_len.is_set, a.vllm_max_model_len <= a.max_completion_length),
+        message="--vllm_max_model_len {vllm_max_model_len} must hold a prompt and a completion, but completions alone may "
+        "have {max_completion_length} tokens",
+        why="completions are cut off before their answer, so they get no reward",
+        upstream="swift/megatron/trainers/rollout_mixin.py",
+        severity=Severity.WARNING,
+        at=(a.vllm_max_model_len, a.max_completion_length),
+    ),
+    refuse(
         "clip-range-reversed",
         all_of(GRPO, a.epsilon_high.is_set, a.epsilon_high < a.epsilon),
         message="--epsilon_high {epsilon_high}, the upper end of the clipping range, is below --epsilon {epsilon}",

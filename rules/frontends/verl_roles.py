@@ -27,6 +27,8 @@ REFERENCE = all_of(
 )
 """The reference model is the actor itself if the run trains an adapter (verl/trainer/ppo/v1/trainer_base.py:744)."""
 CONFIG = "verl/workers/config"
+ADAPTERS = 1e-2
+"""100 times the usual learning rate of adapters, 1e-4."""
 
 VERL.add(
     refuse(
@@ -235,6 +237,28 @@ VERL.add(
         shows={"styles": ", ".join(DECAYS)},
         upstream="megatron/core/optimizer_param_scheduler.py",
         at=(a.lr_decay_style,),
+    ),
+    refuse(
+        "adapter-rate-too-high",
+        all_of(TRAINER, a.lora_rank > 0, a.optimizer == "adam", a.lr >= ADAPTERS),
+        message="the learning rate of the adapters is {lr}, but published runs use about 1e-6 to 1e-4; the exponent may be wrong",
+        why="the policy leaves the model that it started from within a few steps",
+        upstream="verl/workers/config/optimizer.py",
+        severity=Severity.WARNING,
+        at=(a.lr,),
+    ),
+    refuse(
+        "overlong-buffer-above-response",
+        all_of(
+            TRAINER,
+            a.reward_manager_name == "dapo",
+            a.overlong_enable.is_in(True),
+            a.overlong_len > a.max_resp_len,
+        ),
+        message="overlong_buffer_cfg.len {overlong_len} is above max_resp_len {max_resp_len}, the length of a response",
+        why="creating the reward manager fails after the models are loaded",
+        upstream="verl/experimental/reward_loop/reward_manager/dapo.py:43",
+        at=(a.overlong_len, a.max_resp_len),
     ),
     refuse(
         "kl-twice",
