@@ -399,7 +399,7 @@ class Job:
         """Why no verdict on memory and no step time are printed for the run: it cannot start, or its estimate assumes
         sizes other than those in the file; "" if they are printed."""
         if self.refused:
-            return f"the run is refused ({', '.join(self.refused)}; `preflight check` shows why)"
+            return f"the run is rejected ({', '.join(self.refused)}; `preflight check` shows why)"
         return "; ".join(self.memory.replaced)
 
     @property

@@ -34,7 +34,7 @@ GPUS = frozenset({"megatron", "nemo-rl", "megatron-bridge"})
 
 @rule(id="hccl-variable-refused", severity=Severity.ERROR, sometimes=(Severity.WARNING,), reads=(OF_ENVIRONMENT,))
 def hccl_variable_refused(job: Job) -> Iterator[Finding]:
-    """A variable of the launch has a value that HCCL refuses when it starts.
+    """A variable of the launch has a value that HCCL rejects when it starts.
 
     ## What it does
     Compares `HCCL_CONNECT_TIMEOUT`, `HCCL_IF_BASE_PORT`, `HCCL_BUFFSIZE` and the `HCCL_RDMA_` variables with the ranges

@@ -16,7 +16,7 @@ COUNT_UPSTREAM = {
     "pynative": "mindformers/pynative/distributed/parallel_dims.py:127",
 }
 COUNT_FEWER = {**COUNT_UPSTREAM, "pynative": "mindformers/pynative/trainer/trainer.py:575"}
-"""The place where a run with fewer devices than one replica needs is refused; an indivisible larger number is refused
+"""The place where a run with fewer devices than one replica needs is rejected; an indivisible larger number is rejected
 later."""
 
 MOST_NODES = 32
@@ -27,8 +27,8 @@ BYTES = 18
 """A weight, its gradient and the states of Adam in mixed precision."""
 SMALL_DEVICE = 40e9
 """Bytes of the smallest device that such runs use."""
-_COUNT_PLAIN = "tensor {tensor} x pipeline {pipeline} x context {context}"
-_COUNT_SHARDED = "tensor {tensor} x pipeline {pipeline} x context {context} x weight shards {shards}"
+_COUNT_PLAIN = "tensor {tensor} × pipeline {pipeline} × context {context}"
+_COUNT_SHARDED = "tensor {tensor} × pipeline {pipeline} × context {context} × weight shards {shards}"
 
 
 @rule(id="device-count", severity=Severity.ERROR)
@@ -132,8 +132,8 @@ def _stated(job: Job, world: int, model: int) -> Iterator[Finding]:
     yield Finding(
         Message.plural(
             data[0] * model,
-            "{data} data x {model} model-parallel ranks need {needed} device, but the job has {world}",
-            "{data} data x {model} model-parallel ranks need {needed} devices, but the job has {world}",
+            "{data} data-parallel × {model} model-parallel ranks need {needed} device, but the job has {world}",
+            "{data} data-parallel × {model} model-parallel ranks need {needed} devices, but the job has {world}",
             data=data[0],
             model=model,
             needed=data[0] * model,
@@ -183,7 +183,7 @@ def devices_missing(job: Job) -> Iterator[Finding]:
     stated number (`--world-size`).
 
     ## Why is this bad?
-    Ray places the workers of a run together. verl refuses a run that requests more devices than are available; other
+    Ray places the workers of a run together. verl rejects a run that requests more devices than are available; other
     front ends wait for devices that never become available.
 
     ## Example
@@ -312,8 +312,8 @@ GRID_UPSTREAM = {
     "megatron": "megatron/core/parallel_state.py:882",
 }
 
-_GRID_PLAIN = "expert tensor {tensor} x expert {expert} x pipeline {pipeline}"
-_GRID_SHARDED = "expert tensor {tensor} x expert {expert} x pipeline {pipeline} x weight shards {held}"
+_GRID_PLAIN = "expert tensor {tensor} × expert {expert} × pipeline {pipeline}"
+_GRID_SHARDED = "expert tensor {tensor} × expert {expert} × pipeline {pipeline} × weight shards {held}"
 
 
 @rule(

@@ -19,14 +19,16 @@ BATCH_UPSTREAM = {
 
 
 CALCULATOR = "megatron/core/num_microbatches_calculator.py:381"
-"""The place where Megatron 0.20 refuses a global batch although the separate evaluation batch is divisible."""
+"""The place where Megatron 0.20 rejects a global batch although the separate evaluation batch is divisible."""
 
 ROUND = 32
 """Global batches that were chosen on purpose, rather than mistyped, are multiples of this."""
-_PLAIN = "global batch {total} is not a multiple of micro batch {micro} x data parallel {ranks} = {unit}"
+_PLAIN = (
+    "the global batch size {total} is not a multiple of micro-batch size {micro} × data-parallel size {ranks} = {unit}"
+)
 _SHARDED = (
-    "global batch {total} is not a multiple of micro batch {micro} x data parallel {ranks} x weight shards {held} "
-    "= {unit}"
+    "the global batch size {total} is not a multiple of micro-batch size {micro} × data-parallel size {ranks} × "
+    "weight shards {held} = {unit}"
 )
 
 
@@ -41,7 +43,7 @@ def batch_not_divisible(job: Job) -> Iterator[Finding | Unverified]:
     consistent there.
 
     ## Why is this bad?
-    The number of micro-batches would not be an integer, so the framework refuses the run at startup. Megatron
+    The number of micro-batches would not be an integer, so the framework rejects the run at startup. Megatron
     reports this as an error in the *evaluation* batch, which defaults to the global batch.
 
     ## Example
@@ -108,7 +110,7 @@ def _smaller_parts(micro: Value, total: int, ranks: int) -> Iterator[Fix]:
     above = below * 2 if _is_power(total) else next((s for s in range(micro.raw, share) if share % s == 0), share)
     for size in (below, above):
         if share % size == 0 and (edits := micro.becomes(size)):
-            yield Fix(f"set the micro batch to {size}", edits, offered=True)
+            yield Fix(f"set the micro-batch size to {size}", edits, offered=True)
 
 
 def _totals(total: Value, unit: int, settled: bool) -> Iterator[Fix]:
@@ -130,7 +132,7 @@ def _totals(total: Value, unit: int, settled: bool) -> Iterator[Fix]:
     )
     for size in dict.fromkeys([*round_ones, near, far] if guess else [near]):
         if size and (edits := total.becomes(size)):
-            yield Fix(f"set the global batch to {size}", edits, offered=guess)
+            yield Fix(f"set the global batch size to {size}", edits, offered=guess)
 
 
 def _evaluates(job: Job, ranks: int) -> bool:
@@ -158,7 +160,7 @@ def experts_not_divisible(job: Job) -> Iterator[Finding | Unverified]:
     Checks that every expert-parallel rank holds the same number of whole experts.
 
     ## Why is this bad?
-    Ranks would hold different numbers of experts. Megatron refuses the run at startup, and MindFormers refuses it when
+    Ranks would hold different numbers of experts. Megatron rejects the run at startup, and MindFormers rejects it when
     it compiles the graph.
 
     ## Example
@@ -262,7 +264,7 @@ def heads_not_divisible(job: Job) -> Iterator[Finding | Unverified]:
     Checks that every tensor-parallel rank gets the same number of whole attention heads.
 
     ## Why is this bad?
-    A head cannot be split across ranks, so every rank refuses the model configuration at startup.
+    A head cannot be split across ranks, so every rank rejects the model configuration at startup.
 
     ## Example
         num_heads: 40        # 40 / 16 is not whole
@@ -321,7 +323,7 @@ def too_few_micro_batches(job: Job) -> Iterator[Finding | Unverified]:
     so this rule does not report them there.
 
     ## Why is this bad?
-    MindSpore's pipeline pass refuses the graph, but only at compilation, after the dataset has been built and the
+    MindSpore's pipeline pass rejects the graph, but only at compilation, after the dataset has been built and the
     cluster has spent minutes starting up. No Python check reports the problem earlier.
 
     ## Example

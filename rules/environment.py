@@ -25,7 +25,7 @@ OPTIONS = (
 
 @rule(id="environment-value", severity=Severity.WARNING, reads=(OF_ENVIRONMENT,))
 def environment_value(job: Job) -> Iterator[Finding]:
-    """An environment variable of the launch has a value that the library reading it refuses or ignores.
+    """An environment variable of the launch has a value that the library reading it rejects or ignores.
 
     ## What it does
     Checks `HCCL_BUFFSIZE`, `NCCL_BUFFSIZE` and the allocator settings `PYTORCH_CUDA_ALLOC_CONF` and
@@ -33,8 +33,8 @@ def environment_value(job: Job) -> Iterator[Finding]:
     exclude each other.
 
     ## Why is this bad?
-    PyTorch stops with "Unrecognized CachingAllocator option" at the first allocation; the Ascend allocator refuses
-    `expandable_segments` together with `max_split_size_mb` or `garbage_collection_threshold`. HCCL refuses a buffer
+    PyTorch stops with "Unrecognized CachingAllocator option" at the first allocation; the Ascend allocator rejects
+    `expandable_segments` together with `max_split_size_mb` or `garbage_collection_threshold`. HCCL rejects a buffer
     size that is not a number.
 
     ## Example
@@ -160,7 +160,9 @@ def loopback_between_nodes(job: Job) -> Iterator[Finding]:
     nodes = launch.nodes.value if launch.nodes is not None and not launch.nodes.assumed else None
     if isinstance(nodes, int) and nodes > 1:
         message = Message(
-            "{name} is lo, which does not reach other nodes, but the launch has {nodes} nodes", name=name, nodes=nodes
+            "{name} is lo, the loopback interface, which does not reach other nodes, but the launch has {nodes} nodes",
+            name=name,
+            nodes=nodes,
         )
         yield Finding(message, given[name].span)
 
@@ -245,7 +247,7 @@ def blocking_launches(job: Job) -> Iterator[Finding]:
     if a.get("skip_train").raw is True or not isinstance(iterations, int) or iterations < LONG:
         return
     message = Message(
-        "{name} is 1, which is for debugging: the host waits for each kernel, and nothing overlaps", name=name
+        "{name}=1 is meant for debugging, because the host waits for each kernel and nothing overlaps", name=name
     )
     yield Finding(message, given[name].span)
 
@@ -254,8 +256,11 @@ def blocking_launches(job: Job) -> Iterator[Finding]:
 PREFIXES = ("CUDA_", "NCCL_", "HCCL_", "TORCH_", "PYTORCH_", "ASCEND_", "NVTE_", "NPU_", "MS_", "TASK_QUEUE_",
     "CPU_AFFINITY_", "GLOO_", "OMP_", "ACLNN_")
 # fmt: on
-OF_THE_SCRIPT = lazy_pattern(r"\w+_(?:IMAGE|VERSION|VER|TAG|CONTAINER|REPO|URL|BRANCH|COMMIT|ARGS|OPTS|OPTIONS)")
-"""Names of things that a script installs, starts or passes on; no process reads them."""
+OF_THE_SCRIPT = lazy_pattern(
+    r"\w+_(?:IMAGE|VERSION|VER|TAG|CONTAINER|REPO|URL|BRANCH|COMMIT|ARGS|OPTS|OPTIONS)|TORCH_INDUCTOR_\w+"
+)
+"""Names of things that a script installs, starts or passes on; no process reads them. PyTorch reads TORCHINDUCTOR_…,
+without the underscore."""
 
 
 @rule(id="not-exported", severity=Severity.WARNING, noticed=True)

@@ -16,6 +16,8 @@ PAIRS = (
     ("dataset", "val_dataset", ""),
 )
 """Options of training data, of evaluation data, and of how much is evaluated: Megatron, verl, slime and ms-swift."""
+LONGEST = 80
+"""Characters of a name that a message shows: of a longer path the end, which distinguishes the files."""
 _VARIABLE = lazy_pattern(r"\$\w{1,80}")
 _APART = lazy_pattern(r"[\[\]'\",\s]{1,20}")
 _NUMBER = lazy_pattern(r"[\d.eE+-]{1,40}")
@@ -38,8 +40,8 @@ def validates_on_training_data(job: Job) -> Iterator[Finding]:
     it contains its own splits.
 
     ## Why is this bad?
-    The run measures how well the model remembers its training data. The score rises although the model does not become
-    better on other data, and the best checkpoint is the one that has learned most by heart. The name of a variable or a
+    The run measures how well the model remembers its training data. The score rises although the model does not improve on other data, and the best checkpoint is the one that has
+    memorized the most. The name of a variable or a
     file may have been copied from the line of the training data.
 
     ## Example
@@ -61,7 +63,8 @@ def validates_on_training_data(job: Job) -> Iterator[Finding]:
             continue
         shared = [name for name in _names(job, evaluated) if name in _names(job, trained)]
         if shared:
-            message = Message("{name:.80} is used for training and for evaluation", name=shared[0])
+            name = shared[0] if len(shared[0]) <= LONGEST else f"…{shared[0][1 - LONGEST :]}"
+            message = Message("{name:.80} is used for training and for evaluation", name=name)
             yield Finding(message, job.place(evaluated), related=trained.related, key=evaluated.key)
 
 

@@ -83,8 +83,11 @@ def save_folder_closed(job: Job) -> Iterator[Finding | Unverified]:
 GIB = 1 << 30
 STATE = 12
 """Bytes per parameter for the main copy and Adam's two states, with 32 bits each."""
-ONE = "a checkpoint has about {size:,.0f} GiB, but only {free:,.1f} GiB are free at {path}"
-ALL = "the {count:,} checkpoints that the run keeps have about {size:,.0f} GiB, but only {free:,.1f} GiB are free at {path}"
+ONE = "a checkpoint takes about {size:,.0f} GiB, but only {free:,.1f} GiB are free at {path}"
+ALL = (
+    "the {count:,} checkpoints that the run keeps take about {size:,.0f} GiB, but only {free:,.1f} GiB are free at "
+    "{path}"
+)
 
 
 @rule(id="save-folder-too-small", severity=Severity.WARNING, reads=("(site)",))

@@ -19,7 +19,7 @@ def launcher_option(job: Job) -> Iterator[Finding]:
     `python -m` module whose name is very similar to torch's launcher is reported as well.
 
     ## Why is this bad?
-    The launcher refuses its command line on every node and starts nothing. If the module does not exist, nothing starts
+    The launcher rejects its command line on every node and starts nothing. If the module does not exist, nothing starts
     either.
 
     ## Example
@@ -41,7 +41,7 @@ def launcher_option(job: Job) -> Iterator[Finding]:
 
 @rule(id="launcher-value", severity=Severity.ERROR, noticed=True)
 def launcher_value(job: Job) -> Iterator[Finding]:
-    """An option of a launcher has a value that the launcher refuses.
+    """An option of a launcher has a value that the launcher rejects.
 
     ## What it does
     Checks the numbers, switches and ports that torchrun (`torch.distributed.run`) and msrun parse themselves, by the
@@ -340,7 +340,11 @@ def _table(document: Document) -> Iterator[Finding | Unverified]:
             node for node, rank in zip(nodes, ranks, strict=True) if rank >= len(ranks) or ranks.count(rank) > 1
         )
         yield Finding(
-            Message("rank ids are not 0 to {last} once each: {strange}", last=len(ranks) - 1, strange=strange.value),
+            Message(
+                ("the rank ids must be 0 to {last}, each exactly once: {strange}"),
+                last=len(ranks) - 1,
+                strange=strange.value,
+            ),
             strange.span,
             key=("server_list",),
         )

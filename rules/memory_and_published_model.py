@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from preflight import Finding, Job, Message, Severity, Unverified, Value, rule
 from preflight.loaders.document import Document
-from preflight.run.published_models import Published, names_another, of_file, published
+from preflight.run.published_models import Published, has_twin, names_another, of_file, published
 from preflight.source.finding import Kind
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.resolved_words import Needed, Reason
@@ -33,7 +33,7 @@ def predicted_oom(job: Job) -> Iterator[Finding | Unverified]:
 
         --num-layers 32 --hidden-size 4096 --num-attention-heads 32 --bf16
 
-    Instead, use more sharding (`--use-distributed-optimizer`, tensor or pipeline parallel), recomputation, or a smaller
+    Instead, use more sharding (`--use-distributed-optimizer`, tensor or pipeline parallelism), recomputation, or a smaller
     micro-batch; `preflight layouts` finds layouts that fit.
 
     ## Fix safety
@@ -115,6 +115,9 @@ LEAST = 4
 """The number of sizes that must agree before the one that differs is reported."""
 
 
+FACTOR = "rope_scaling_factor"
+
+
 LATENT = {
     "q_lora_rank": "a query rank of {size}",
     "kv_lora_rank": "a key-value rank of {size}",
@@ -129,7 +132,8 @@ TRAIT = {"q_lora_rank": "q_lora", "kv_lora_rank": "kv_lora", "qk_nope_dim": "nop
 
 SAME_SLIP = (
     *("megatron/hidden-over-heads", "megatron/heads-over-query-groups", "megatron/query-groups-ignored"),
-    "mindspeed/fused-swiglu-without-swiglu",
+    *("mindspeed/fused-swiglu-without-swiglu", "mindspeed-llm/yarn-covers-too-little"),
+    *("mindspeed-llm/num-layer-list-sum", "experts-not-divisible", "mindspeed/fused-rmsnorm-with-layernorm"),
 )
 """Rules that report the same mistake: a size or a switch that differs from the model's."""
 
@@ -148,11 +152,12 @@ def differs_from_published(job: Job) -> Iterator[Finding | Unverified]:
     If all of these and the number of layers agree, the rule also compares the head width, the weights of the output
     layer (shared with the embedding, or separate), the norm of queries and keys, the MLP gate, and biases. It does not
     compare them if the run also states a different rotary base, because the run is then a different network that only
-    uses the tokenizer. If these properties agree as well, the rule compares the sizes of latent attention, and checks whether the rotary base is less than the
-    published one, and whether the same part of each head has rotary positions.
+    uses the tokenizer. If these properties agree as well, the rule compares the sizes of latent attention, and checks
+    whether the rotary base or the padded vocabulary is less than the published one, whether the same part of each head
+    has rotary positions, and whether they are scaled by the same factor.
 
-    The number of layers is only compared if it is at least three quarters of the published one, because tests and
-    trials shorten models. A mixture-of-experts network is not compared with a dense model, because it may only use its
+    The number of layers is only compared if it is at least three quarters of the published one, or that of another model
+    of the same family and the same sizes, because tests and trials shorten models. A mixture-of-experts network is not compared with a dense model, because it may only use its
     tokenizer.
 
     ## Why is this bad?
@@ -284,9 +289,11 @@ SHORTENED = 0.75
 
 
 def _layers(job: Job, model: Published) -> Iterator[Finding]:
-    """A layer count that is close to the published one."""
+    """A layer count that is close to the published one, or that of a model with otherwise the same sizes."""
     value, wanted = job.plan.model.layers, model.sizes["layers"]
-    if not isinstance(value.raw, int) or not wanted * SHORTENED <= value.raw < wanted:
+    if not isinstance(value.raw, int) or value.raw >= wanted:
+        return
+    if value.raw < wanted * SHORTENED and not has_twin(model, value.raw):
         return
     yield Finding(
         Message(
@@ -325,6 +332,8 @@ def _traits(job: Job, model: Published) -> Iterator[Finding | Unverified]:
         yield from _norm(job, model)
         yield from _rotary_base(job, model)
         yield from _rotary_part(job, model)
+        yield from _rotary_factor(job, model)
+        yield from _vocabulary(job, model)
     if not 0 < len(odd) <= MOST_TRAITS or _has_own_base(job, model):
         return
     name, value = odd[0], own[odd[0]]
@@ -404,6 +413,38 @@ def _rotary_part(job: Job, model: Published) -> Iterator[Finding]:
             own=value.raw,
         ),
         span=job.place(value, job.plan.model.rotary_base, job.plan.model.hidden),
+    )
+
+
+def _rotary_factor(job: Job, model: Published) -> Iterator[Finding]:
+    """Another factor of the scaled rotary positions."""
+    value, wanted = job.arguments.given(FACTOR), model.traits.get("factor")
+    if value is None or wanted is None or not isinstance(value.raw, (int, float)) or value.raw in (wanted, 1):
+        return
+    yield Finding(
+        Message(
+            "{model} has {published}, but this run has {own}",
+            model=model.name,
+            published=Message("rotary positions scaled by {factor}", factor=wanted),
+            own=value.raw,
+        ),
+        span=job.place(value),
+    )
+
+
+def _vocabulary(job: Job, model: Published) -> Iterator[Finding]:
+    """Fewer rows of the embedding than the model has; more of them are padding."""
+    value, wanted = job.arguments.given("padded_vocab_size"), model.sizes["vocab"]
+    if value is None or not isinstance(value.raw, int) or value.raw >= wanted:
+        return
+    yield Finding(
+        Message(
+            "{model} has {published}, but this run has {own}",
+            model=model.name,
+            published=Message("{size} rows of the embedding", size=wanted),
+            own=value.raw,
+        ),
+        span=job.place(value),
     )
 
 

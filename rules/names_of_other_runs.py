@@ -36,7 +36,7 @@ def name_of_another_run(job: Job) -> Iterator[Finding]:
     """A name states a value that the run does not have.
 
     ## What it does
-    Reads the tensor, pipeline and context parallel sizes in the name of the file, and these sizes, the batch sizes, the
+    Reads the tensor-, pipeline- and context-parallel sizes in the name of the file, and these sizes, the batch sizes, the
     sequence length, the learning rate and the published model in the names of what the run writes: `--save`,
     `--tensorboard-dir`, and the names of experiments. Only usual forms are read, such as `tp8`, `pp2`, `gbs512`,
     `seq4096` and `lr3e-4`. If a name states a fact twice with different values, it is not compared, and neither is the
@@ -44,7 +44,8 @@ def name_of_another_run(job: Job) -> Iterator[Finding]:
     and the model are compared, because they run several models.
 
     A model is only compared if the tokenizer or the weights name another one, and the sizes of the run do not agree with
-    the named one.
+    the named one. A name that states both models, and the folder that a run with `--finetune` both loads and saves, are
+    not compared.
 
     ## Why is this bad?
     One of the two is left over from another run. Either the run trains with a wrong value, or its checkpoints and logs
@@ -65,7 +66,7 @@ def name_of_another_run(job: Job) -> Iterator[Finding]:
     names: list[tuple[str, Value | None]] = [(_last(job.documents[0].source.name).rpartition(".")[0], None)]
     for name in OUTPUTS:
         value = job.arguments.given(name)
-        if value is not None and isinstance(value.raw, str):
+        if value is not None and isinstance(value.raw, str) and not (name == "save" and _is_reused(job, value.raw)):
             names.append((value.raw, value))
     for text, value in names:
         read = facts if value is not None else {} if policy else PARALLEL
@@ -77,7 +78,8 @@ def name_of_another_run(job: Job) -> Iterator[Finding]:
                 continue
             if value is not None or not _assigned(job, part, word):
                 template = "the name {name!r} states the {fact} {word}, but this run has {own}"
-                message = Message(template, name=_last(text), fact=fact, word=word, own=own[0])
+                name = _last(text) if value is None else _part(text, pattern)
+                message = Message(template, name=name, fact=fact, word=word, own=own[0])
                 yield Finding(message, job.place(value))
                 return
         if value is not None and (other := _other_model(job, text)) is not None:
@@ -85,6 +87,12 @@ def name_of_another_run(job: Job) -> Iterator[Finding]:
             message = Message(template, name=_last(text), model=other[0], own=other[1])
             yield Finding(message, job.place(value))
             return
+
+
+def _is_reused(job: Job, folder: str) -> bool:
+    """Whether a run loads only the weights from the folder that it saves to: the name is that of the earlier run."""
+    load, finetune = (job.arguments.given(name) for name in ("load", "finetune"))
+    return load is not None and load.raw == folder and finetune is not None and finetune.raw is True
 
 
 def _own(job: Job, fact: str) -> tuple[float, ...]:
@@ -118,6 +126,11 @@ def _last(text: str) -> str:
     return text.rstrip("/").rpartition("/")[2][-80:]
 
 
+def _part(text: str, pattern: re.Pattern[str]) -> str:
+    """The last folder or file of a path that states a fact."""
+    return next((one[-80:] for one in reversed(text.split("/")) if pattern.search(one.lower())), _last(text))
+
+
 def _model_of(job: Job) -> Published | None:
     """The published model that the tokenizer or the weights name."""
     names = job.plan.model.names.raw
@@ -129,6 +142,8 @@ def _other_model(job: Job, text: str) -> tuple[str, str] | None:
     named, own = published([text]), _model_of(job)
     if named is None or own is None or named.name == own.name or "distill" in text.lower():
         return None
+    if text.lower().count(family := _family(own)) > (family == _family(named)):
+        return None
     hidden, layers = job.plan.model.hidden.raw, job.plan.model.layers.raw
     sizes = (named.sizes.get("hidden"), named.sizes.get("layers"))
     if sizes == (own.sizes.get("hidden"), own.sizes.get("layers")):
@@ -136,6 +151,11 @@ def _other_model(job: Job, text: str) -> tuple[str, str] | None:
     if isinstance(hidden, int) and (hidden == sizes[0] or hidden != own.sizes.get("hidden")):
         return None
     return (named.name, own.name) if not isinstance(layers, int) or layers != sizes[1] else None
+
+
+def _family(model: Published) -> str:
+    """The letters that a model's name begins with."""
+    return re.split(r"[^a-z]", model.name.lower(), maxsplit=1)[0]
 
 
 PADDED = 1.02
@@ -153,7 +173,7 @@ def tokenizer_of_another_model(job: Job) -> Iterator[Finding]:
     keep the tokenizer of the model that they were made from.
 
     ## Why is this bad?
-    The loaded embedding has a row for each token of the model's own tokenizer. With other tokens the weights do not
+    The loaded embedding has a row for each token of the model's own tokenizer. With other tokens, the weights do not
     load, or each token gets the row of an unrelated one and the loss starts as if the model were untrained.
 
     ## Example

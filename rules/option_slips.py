@@ -75,7 +75,7 @@ def repeated_flag(job: Job) -> Iterator[Finding]:
         old, new = (" ".join(w.text or "" for w in words) for words in (before[1], values))
         if old != new:
             message = Message(
-                "{name} is {old} first and {new} later; the last one takes effect",
+                "{name} is {old} and later {new}; only the last value takes effect",
                 name=name,
                 old=old or Message("set"),
                 new=new or Message("set"),

@@ -8,7 +8,7 @@ from preflight.source.finding import Kind
 
 @rule(id="shell-syntax", severity=Severity.ERROR, noticed=True)
 def shell_syntax(job: Job) -> Iterator[Finding]:
-    """bash refuses the script because of an incomplete quote, block or command, or a misplaced word.
+    """bash rejects the script because of an incomplete quote, block or command, or a misplaced word.
 
     ## What it does
     Parses a script as bash does before it runs a command, and finds the first place where bash stops: a block without
@@ -101,7 +101,7 @@ def blanks_at_equals(job: Job) -> Iterator[Finding]:
     ## Why is this bad?
     bash treats `NNODES`, or `2`, as a command, reports "command not found" and continues. The variable stays empty, and
     the option that uses it takes the next word as its value or gets no value. `export` treats `=` and `2` as variable
-    names and refuses them as invalid.
+    names and rejects them as invalid.
 
     ## Example
         NNODES = 2
@@ -160,7 +160,7 @@ def lost_continuation(job: Job) -> Iterator[Finding]:
 
     ## Why is this bad?
     The launch runs without these options, or not at all. bash then tries to run the line as a command that does not
-    exist. The finding is an error if the framework refuses the rest of the launch, and a warning if the rest runs: then
+    exist. The finding is an error if the framework rejects the rest of the launch, and a warning if the rest runs: then
     the run may train something other than intended, or save nothing.
 
     ## Example

@@ -33,8 +33,11 @@ def unset_variable(job: Job) -> Iterator[Finding]:
     GNU Bash Reference Manual, section 3.5.3, Shell Parameter Expansion
     """
     blank = {problem.keys[0] for d in job.documents for problem in d.problems if problem.kind == "blanks-at-equals"}
+    settings = {str(value.setting.key[-1:]): value.raw for value in job.arguments.written.values() if value.setting}
     found = [finding for finding in job.noticed("unset-variable") if finding.values["name"] not in blank]
     for finding in found:
+        if isinstance(settings.get(str((finding.values.get("flag"),))), bool):
+            continue  # a switch takes no value: the variable may hold further options
         yield replace(finding, severity=Severity.NOTE) if len(found) >= MANY else finding
 
 
@@ -208,7 +211,7 @@ def misspelt_variable(job: Job) -> Iterator[Finding]:
 
     ## Why is this bad?
     The variable expands to nothing, so the option takes the next word as its value or has no value at all. The parser
-    refuses the command on every rank.
+    rejects the command on every rank.
 
     ## Example
         TRAIN_ITERS=2000
@@ -266,7 +269,7 @@ def array_first_word(job: Job) -> Iterator[Finding]:
     ## Why is this bad?
     In bash, the name of an array without `[@]` expands to its first element only, so the other options are not passed
     on. The features that they were meant to turn on stay silently off, or an option is left without its value and the
-    parser refuses the command.
+    parser rejects the command.
 
     ## Example
         MOE_ARGS=(--moe-grouped-gemm --num-experts 8)

@@ -34,7 +34,8 @@ def data_cut_off(job: Job) -> Iterator[Finding]:
         message = Message("{path}.bin is empty", path=file.path)
         if file.fault == "short":
             message = Message(
-                "{path}.bin has {size:,} bytes, but its index expects {needed:,}: the run fails when it reads the last {lost:,}",
+                "{path}.bin has {size:,} bytes, but its index expects {needed:,}, so the run fails when it reads the "
+                "last {lost:,}",
                 path=file.path,
                 size=file.size,
                 needed=file.needed,
@@ -45,7 +46,7 @@ def data_cut_off(job: Job) -> Iterator[Finding]:
 
 BROKEN = {
     "header": "{path}.idx is not a data index: {because}",
-    "version": "{path}.idx has a version that the loader refuses: {because}",
+    "version": "{path}.idx has a version that the loader rejects: {because}",
     "type": "{path}.idx uses a type that the loader does not support: {because}",
     "cut-off": "{path}.idx is truncated: {because}",
     "documents": "{path}.idx is incomplete: {because}",
@@ -94,7 +95,8 @@ def data_missing(job: Job) -> Iterator[Finding | Unverified]:
     ## What it does
     With `--site`, looks for `PREFIX.idx` and `PREFIX.bin` of each dataset that the run names, and for the files that
     list datasets. A path whose parent folders do not exist on this machine is not checked, because the job may run
-    elsewhere.
+    elsewhere; neither is a path in an empty folder, where a file system may be mounted on the job's nodes, nor a link
+    to a place that this machine does not have.
 
     ## Why is this bad?
     The loader stops the run when it builds its datasets, after the job has waited in the queue, started all processes
@@ -163,7 +165,8 @@ def data_of_other_vocabulary(job: Job) -> Iterator[Finding | Unverified]:
     for file in narrow:
         if found[0] > ROWS:
             message = Message(
-                "{path}.idx contains {dtype} with at most {ids:,} ids, but the vocabulary has {vocabulary:,}: it was created with another tokenizer",
+                "{path}.idx contains {dtype} with at most {ids:,} ids, but the vocabulary has {vocabulary:,}, so it "
+                "was created with another tokenizer",
                 path=file.path,
                 dtype=file.dtype,
                 ids=IDS,
@@ -251,8 +254,8 @@ def data_runs_out(job: Job) -> Iterator[Finding | Unverified]:
     there = sum(draw.length for draw in once)
     if there < wanted:
         message = Message(
-            "the run trains on {wanted:,} samples, but one pass over its {count} datasets has only {there:,}: "
-            "datasets without weights are not repeated",
+            "the run trains on {wanted:,} samples, but one pass over its {count} datasets has only {there:,}, "
+            "because datasets without weights are not repeated",
             wanted=wanted,
             count=len(once),
             there=there,
@@ -260,8 +263,14 @@ def data_runs_out(job: Job) -> Iterator[Finding | Unverified]:
         yield Finding(message, job.place(job.arguments.given(once[0].argument)))
 
 
-ENDLESS = "the {split} split of {name} has no tokens ({sequences:,} sequences in all): the loader searches for its samples forever"
-REFUSED = "the {split} split of {name} has no samples ({sequences:,} sequences in all): a blend without weights refuses such a part"
+ENDLESS = (
+    "the {split} split of {name} has no tokens ({sequences:,} sequences in all), so the loader searches for samples "
+    "forever"
+)
+REFUSED = (
+    "the {split} split of {name} has no samples ({sequences:,} sequences in all): a blend without weights rejects "
+    "such a part"
+)
 
 
 @rule(id="data-split-empty", severity=Severity.ERROR, reads=("(site)",))
@@ -275,7 +284,7 @@ def data_split_empty(job: Job) -> Iterator[Finding]:
     ## Why is this bad?
     The loader adds passes over the split until it has enough tokens. For a split without tokens, this loop never ends,
     so all processes wait until the job reaches its time limit. Datasets without weights are weighted by their number
-    of samples, and a dataset without samples is refused.
+    of samples, and a dataset without samples is rejected.
 
     ## Example
     With 40 sequences in the dataset, under `--site`:

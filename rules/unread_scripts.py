@@ -86,7 +86,7 @@ def composition_refused(job: Job) -> Iterator[Finding]:
 
     ## What it does
     Composes the config of a program that starts Megatron in the same way as the program, and reports what the program
-    would refuse: a word that is not an override, an option that a config group does not have, a `+` before a key that
+    would reject: a word that is not an override, an option that a config group does not have, a `+` before a key that
     already exists, a key that the class of a section does not accept, an interpolation that cannot be resolved, or a
     value whose type differs from that of the field. The finding is an error, or a warning if another release accepts
     the config and the release is not stated.
@@ -110,15 +110,15 @@ def composition_refused(job: Job) -> Iterator[Finding]:
             yield Finding(problem.message, problem.span, related=(), severity=severity)
 
 
-@rule(id="own-check", severity=Severity.ERROR, reads=(JUDGED,))
+@rule(id="own-check", severity=Severity.ERROR, reads=(JUDGED,), beside=("device-count", "expert-grid"))
 def own_check(job: Job) -> Iterator[Finding | Unverified]:
-    """The program itself refuses the given arguments.
+    """The program itself rejects the given arguments.
 
     ## What it does
     Reads the source of the program that the run starts, if it is available: its parser, its argument validation, and
-    its configuration classes. The program is neither imported nor run. A certain refusal is reported in the program's
-    own words, at the option that causes the refusal, unless another rule covers the same check with a better message. A
-    refusal that depends on the machine is listed as not verified, together with the value that would decide it.
+    its configuration classes. The program is neither imported nor run. A certain rejection is reported in the program's
+    own words, at the option that causes the rejection, unless another rule covers the same check with a better message. A
+    rejection that depends on the machine is listed as not verified, together with the value that would decide it.
 
     ## Why is this bad?
     The run fails at startup, after the job has waited in the queue.

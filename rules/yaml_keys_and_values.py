@@ -32,7 +32,7 @@ def float_as_string(job: Job) -> Iterator[Finding]:
     command line as text.
 
     ## Why is this bad?
-    PyYAML, and therefore the framework, reads `1e-5` as the text "1e-5". Some settings are refused with a type error.
+    PyYAML, and therefore the framework, reads `1e-5` as the text "1e-5". Some settings are rejected with a type error.
     Others are passed on as text, and fail or are silently ignored much later.
 
     ## Example
@@ -72,7 +72,8 @@ def float_as_string(job: Job) -> Iterator[Finding]:
             )
             if others:
                 message = Message(
-                    "{name} is the string {text!r}, not a number: the exponent needs a sign; write {number} or {other}",
+                    "{name} is the string {text!r}, not a number, because the exponent needs a sign; write {number} "
+                    "or {other}",
                     name=name,
                     text=text,
                     number=number,
@@ -194,10 +195,10 @@ def unknown_key(job: Job) -> Iterator[Finding]:
     `context`), and `model_config`. In the datasets and at the top level, it reports a key only if a known key is very
     similar. In a checkout of MindFormers, the keys of `model_config` are the arguments of the class in that checkout.
     For a release that preflight does not know, the finding is an error only if the key is misspelled and the known
-    releases before and after refuse the key.
+    releases before and after reject the key.
 
     ## Why is this bad?
-    In a strict section, the file is refused when it is loaded. Elsewhere the key is silently ignored, and the run
+    In a strict section, the file is rejected when it is loaded. Elsewhere the key is silently ignored, and the run
     trains with the default instead of the intended value: `num_hidden_layers` in a `LlamaConfig` gives 32 layers.
 
     ## Example
@@ -210,7 +211,7 @@ def unknown_key(job: Job) -> Iterator[Finding]:
           model_parallel: 8
 
     ## Fix safety
-    Unsafe: the value takes effect once the key is spelled correctly. If the framework would refuse the key as it is,
+    Unsafe: the value takes effect once the key is spelled correctly. If the framework would reject the key as it is,
     removing it is offered as well.
 
     ## References
@@ -256,7 +257,7 @@ def _unused(found: list[Stray]) -> Iterator[Finding]:
 def _finding(stray: Stray, *, fixable: bool) -> Finding:
     name, weight = stray.key[-1], Severity(stray.weight)
     ignored = "no loader accepts it" if stray.where.endswith("data_loader") else "it is silently ignored"
-    fate = "the framework refuses it" if weight is Severity.ERROR else ignored
+    fate = "the framework rejects it" if weight is Severity.ERROR else ignored
     hint = Message("; did you mean {near!r}?", near=stray.near) if stray.near else ""
     slip = len(stray.near) - len(name) if isinstance(name, str) else 0
     fix = (
@@ -325,7 +326,7 @@ def unread_key(job: Job) -> Iterator[Finding]:
     ## What it does
     Compares every key with those that the program knows, based on the sources of its release, and reports what happens
     to unknown keys: slime silently drops the option, Megatron-Bridge skips a key of a YAML file with a warning, and
-    ms-swift and MindSpeed-RL refuse the run. The finding is an error if the run is refused, and a warning if the run
+    ms-swift and MindSpeed-RL reject the run. The finding is an error if the run fails, and a warning if the run
     continues or if another release has the key.
 
     ## Why is this bad?

@@ -27,9 +27,10 @@ EXAMPLE = re.compile(r"^## Example\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 LABELS = (
     (r"preflight reports:", "preflight 报告："),
     (r"Use instead:", "改为："),
-    (r"Use instead: the same without (`[^`]+`)\.", r"改为：去掉 \1。"),
-    (r"With (\d+) devices:", r"共 \1 张卡："),
-    (r"In ([a-z-]+) ([\d.]+):", r"在 \1 \2 中："),
+    (r"Use instead: the same (?:options|settings) without (`[^`]+`)\.", r"改为：去掉 \1。"),
+    (r"(?:On|With) (\d+) devices?:", r"共 \1 张卡："),
+    (r"With ([A-Za-z-]+) ([\d.]+):", r"在 \1 \2 中："),
+    (r"With ([A-Za-z-]+) ([\d.]+) on (\d+) devices?:", r"在 \1 \2 中，共 \3 张卡："),
 )
 DATA = ROOT / "schemas" / "rule_pages_zh.json"
 """The same sections as `preflight explain --lang zh` prints them."""

@@ -136,10 +136,10 @@ MEASURES: dict[str, Callable[[Path, Path], Row]] = {
     "mindspeed@26.1.0": partial(
         of_mindspeed,
         name="mindspeed",
-        source="MindSpeed 028de58: checks of arguments that refuse, not of older branches",
+        source="MindSpeed 028de58: argument checks, without those of older branches",
     ),
     "mindspeed-llm@26.1.0": partial(
-        of_mindspeed, name="mindspeed-llm", source="MindSpeed-LLM c77308a: checks of arguments that refuse"
+        of_mindspeed, name="mindspeed-llm", source="MindSpeed-LLM c77308a: argument checks"
     ),
     "mindformers@1.5.0": partial(of_mindformers, version="1.5.0"),
     "mindformers@1.7.0": partial(of_mindformers, version="1.7.0"),

@@ -57,7 +57,7 @@ def test_a_baseline_says_when_it_is_stale(cli):
     cli("baseline", "--world-size", "16", "run.yaml")
     write(BAD.replace("data: 4", "data: 2"))
     assert (
-        "no longer needed: 1 entry of preflight-baseline.json; record the baseline again"
+        "preflight-baseline.json has 1 entry without a finding; record the baseline again"
         in cli(*CHECK, "run.yaml", "--baseline", "preflight-baseline.json").err
     )
 

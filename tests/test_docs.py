@@ -139,7 +139,7 @@ def test_the_front_end_of_the_guide_has_the_checks_of_megatron(guide: Plugins) -
     assert "device-count" in errors("--devices 16 --tp 3 --batch 96")
     assert "batch-not-divisible" in errors("--devices 16 --tp 2 --batch 97")
     assert errors("--batch 96 --stages 4") == {
-        "unread-key": "acme-train 3.1 has no key --stages: it refuses the run",
+        "unread-key": "acme-train 3.1 has no key --stages and rejects the run",
     }
 
 
@@ -148,8 +148,8 @@ def test_what_megatron_refuses_is_mended_in_the_keys_of_the_front_end(guide: Plu
         name="a batch that is no multiple",
         file="run.sh",
         text=f"python acme_train.py {SIZES} --batch 97 --micro-batch 4\n",
-        found="run.sh:1:66: error: global batch 97 is not a multiple of micro batch 4 x data parallel 8 = 32 "
-        "[batch-not-divisible]\n",
+        found="run.sh:1:66: error: the global batch size 97 is not a multiple of micro-batch size 4 × "
+        "data-parallel size 8 = 32 [batch-not-divisible]\n",
         fixed=f"python acme_train.py {SIZES} --batch 96 --micro-batch 4\n",
     )
     case.verify(tmp_path, rules=["batch-not-divisible"], plugins=guide)
@@ -164,7 +164,7 @@ def test_the_front_end_of_the_guide_reads_a_flat_file_where_its_sign_is_one(
     monkeypatch.setattr(signs, "preflight_dialects", hookimpl(lambda: [of_files]))
     text = "devices: 16\ntp: 2\nlayers: 24\nwidth: 1024\nheads: 16\nbatch: 97\n"
     found = {f.rule: f.message for f in behind_the_front_end(load([signs]), "", text).findings}
-    assert found["batch-not-divisible"].startswith("global batch 97 is not a multiple")
+    assert found["batch-not-divisible"].startswith("the global batch size 97 is not a multiple")
 
 
 @pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/design.md"])

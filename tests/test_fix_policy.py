@@ -189,7 +189,7 @@ def test_a_title_says_what_of_the_training_changes() -> None:
     (outcome,) = [o for o in fixed(text).outcomes if o.state == "fixed"]
     assert (
         outcome.detail
-        == "set the global batch to 64, which changes the tokens per step; tokens per step 245,760 → 262,144"
+        == "set the global batch size to 64, which changes the tokens per step; tokens per step 245,760 → 262,144"
     )
 
 

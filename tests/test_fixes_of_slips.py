@@ -31,21 +31,21 @@ SLIPS: dict[str, tuple[dict[str, str], list[str], bool]] = {
     ),
     "a micro-batch beside a round global batch": (
         {"micro": "16", "total": "480"},
-        ["set the micro batch to 15", "set the micro batch to 20"],
+        ["set the micro-batch size to 15", "set the micro-batch size to 20"],
         False,
     ),
     "one more than the hidden size": ({"hidden": "5121", "heads": "40"}, ["set --hidden-size 5120"], False),
     "an odd micro-batch beside a round global batch": (
         {"micro": "3"},
-        ["set the micro batch to 2", "set the micro batch to 4"],
+        ["set the micro-batch size to 2", "set the micro-batch size to 4"],
         False,
     ),
     "a global batch near a power of 2": (
         {"total": "250"},
-        ["set the global batch to 256", "set the global batch to 248"],
+        ["set the global batch size to 256", "set the global batch size to 248"],
         False,
     ),
-    "a global batch beside a power of 2": ({"total": "254"}, ["set the global batch to 256"], True),
+    "a global batch beside a power of 2": ({"total": "254"}, ["set the global batch size to 256"], True),
     "an odd number of experts": (
         {"more": "--num-experts 63 --expert-model-parallel-size 4 --sequence-parallel --disable-bias-linear"},
         ["set the number of experts to 64", "set the expert-parallel size to 1"],

@@ -164,7 +164,8 @@ def test_one_module_decides_how_certain_an_error_is(path: Path) -> None:
 ENDS = ("startswith", "endswith")
 SENTENCE = re.compile(r"[A-Za-z]{2,} [a-z]{2,}")
 READS_WORDS = {
-    "preflight/lint/constraint_page.py": "writes English: its own clauses",
+    "preflight/lint/condition_in_words.py": "writes English: its own clauses",
+    "preflight/lint/condition_simplification.py": "the name of an operator",
     "preflight/memory/estimate.py": "the name of a term",
     "preflight/memory/peak.py": "the name of a term",
     "preflight/program/judge.py": "an outcome of three, held by its type",

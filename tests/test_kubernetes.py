@@ -181,7 +181,7 @@ def test_what_master_and_worker_have_alike_is_one_finding_with_both_places(call,
     assert code == 1
     for rule in FAULTS:
         assert out.count(f"[{rule}]") == 1
-    assert out.count("the same here") >= len(FAULTS)
+    assert out.count("same message here") >= len(FAULTS)
     call("fix", "--unsafe", "job.yaml")
     assert "2048" not in (tmp_path / "job.yaml").read_text(), "both are fixed"
 

@@ -43,7 +43,7 @@ def test_a_patch_has_checks_that_its_release_has_not() -> None:
 @pytest.mark.parametrize(
     ("target", "said"),
     [
-        ("megatron@0.18.2", "megatron@0.18.0 (with what 0.18.2 changes)"),
+        ("megatron@0.18.2", "megatron@0.18.0 (with the changes in 0.18.2)"),
         (
             "megatron@0.14.7",
             "megatron@0.14.0, because 0.14.7 is not a known release; it lies between 0.14.0 and 0.15.0",

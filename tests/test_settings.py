@@ -99,7 +99,7 @@ def test_settings_hold(cli: Cli, tmp_path: Path, text: str, code: int) -> None:
         ("target = 'tooy'", "preflight.toml: there is no framework 'tooy'; did you mean 'toy'?"),
         (
             "world-size = 8\nnodes = 3\ndevices-per-node = 2",
-            "preflight.toml: a world size of 8 contradicts 3 nodes with 2 devices each, which are 6",
+            "preflight.toml: a world size of 8 contradicts 3 nodes with 2 devices each, which have 6 devices",
         ),
         ("device = 'none'", "preflight.toml: there is no device 'none'; known devices are toy-card"),
     ],

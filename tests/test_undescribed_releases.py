@@ -94,7 +94,7 @@ def test_a_check_that_only_one_neighbour_makes_is_a_warning_that_names_the_other
 
     assert [severity for severity, _ in told("mindformers@1.3.2")] == [Severity.ERROR]
     assert told("mindformers@1.4.0") == [
-        (Severity.WARNING, "mindformers@1.5.0 does not refuse it, and 1.4.0 is not a known release")
+        (Severity.WARNING, "mindformers@1.5.0 accepts it, and 1.4.0 is not a known release")
     ]
     assert told("mindformers@1.5.0") == []
 
@@ -108,7 +108,7 @@ def test_the_summary_says_what_was_read_for_want_of_what() -> None:
             Look(),
         ).targets
 
-    assert summary("megatron@0.13.1") == ("megatron@0.13.0 (with what 0.13.1 changes)",)
+    assert summary("megatron@0.13.1") == ("megatron@0.13.0 (with the changes in 0.13.1)",)
     assert summary("megatron@0.12") == ("megatron@0.12.1",)
 
 

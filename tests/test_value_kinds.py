@@ -13,7 +13,7 @@ from preflight import schemas
 from preflight.dialects.mindformers.graph_kind_checks import checked_in
 from preflight.dialects.mindformers.graph_value_kinds import ARGUMENT_KINDS
 from preflight.dialects.mindformers.release_tables import known_names
-from preflight.lint.constraint_page import refusal
+from preflight.lint.condition_in_words import refusal
 from preflight.lint.evaluator import evaluate
 from preflight.lint.expressions import Handles
 from preflight.lint.value_kinds import LIST, MAPPING, NULL, SWITCH, TEXT, ListOf, Number, Text, ValueKind, one_of, whole
@@ -35,7 +35,7 @@ KINDS: tuple[tuple[ValueKind, str, list[Any], list[Any]], ...] = (
     (~(NULL | TEXT), "anything but null or a string", [0, []], [None, "x"]),
     (
         ListOf(SHARE, 2),
-        "a list of 2, each a float between 0.0 and 1.0",
+        "a list of 2 entries, each a float between 0.0 and 1.0",
         [[0.9, 0.5]],
         [[0.9], [0.9, 1], 0.9],
     ),

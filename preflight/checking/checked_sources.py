@@ -148,7 +148,7 @@ class Workspace:
             source = Source.read(path, shown)
             if not may_read(len(source.text)):
                 raise Exceeded(
-                    f"is not read: the files that a config names have more than {READ:,} bytes in total", shown
+                    f"is not read, because the files that a config names have more than {READ:,} bytes in total", shown
                 )
             self._opened[path] = load(source)
         return next(iter(self._opened[path]), None)

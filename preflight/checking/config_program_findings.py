@@ -81,7 +81,7 @@ def _finding(refusal: Refusal, job: Job) -> Finding:
     key = values[0].key if values else None
     text = " ".join(refusal.message.split())[:MOST_TEXT] or refusal.error
     return Finding(
-        Message("{place} refuses it: {text}", place=str(refusal.place), text=text),
+        Message("{place} rejects the run: {text}", place=str(refusal.place), text=text),
         spans[0] if spans else job.start,
         related=tuple(Related(span, "read there") for span in spans[1:]),
         key=key or (),

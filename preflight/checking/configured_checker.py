@@ -27,7 +27,7 @@ from preflight.source.record import dataclass, replace
 from preflight.source.source_file import InputError, Source
 from preflight.source.typing_without_import import Any
 
-ALSO = "the same here"
+ALSO = "same message here"
 
 
 def fold_alike(report: Report) -> Report:

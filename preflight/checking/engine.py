@@ -34,7 +34,7 @@ MOST_OF_A_RULE = 200
 """Limit of findings taken from a rule in one run, because each may take milliseconds."""
 MORE = "and {count:,} more findings of {rule} in this file"
 MANY_MORE = "and at least {count:,} more findings of {rule} in this file"
-UNCOUNTED = "this file has more of these findings than are counted"
+UNCOUNTED = "this file has more of these findings than preflight counts"
 
 
 def some_of(found: Iterable[Finding | Unverified], start: Span) -> list[Finding | Unverified]:

@@ -146,7 +146,7 @@ def with_refused_shape(report: Report, source: Source, plugins: Plugins, request
     for dialect in plugins.dialects:
         refuses = getattr(dialect, "refuses_shape", None)
         for place in filter(None, (refuses(document, request.target) for document in load(source))) if refuses else ():
-            message = "the file is not a mapping of sections, so it contains no config"
+            message = "the file is not a mapping of sections, so it is not a config"
             finding = Finding(message, source.span(0), rule="unreadable", severity=Severity.ERROR, upstream=place)
             return replace(report, findings=(finding,), skipped=(), checked=(source.name,))
     return report

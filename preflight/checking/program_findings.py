@@ -365,7 +365,7 @@ def _left_open(refusals: Sequence[Refusal], job: Job) -> list[Unverified]:
             count=len(world),
         )
         said.append(undecided_refusal(world[0], job) if known else Unverified(because, job.start, Needed.WORLD_SIZE))
-    return said or [Unverified("it is unknown whether the program refuses this run", job.start)]
+    return said or [Unverified("it is unknown whether the program rejects this run", job.start)]
 
 
 def _site(place: Place, roots: Sequence[str]) -> Site | None:

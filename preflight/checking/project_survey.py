@@ -10,6 +10,7 @@ from pathlib import PurePath
 from preflight.checking.engine import Report
 from preflight.job import Job
 from preflight.run.project_settings import Facts
+from preflight.source.finding import Message
 from preflight.source.record import NamedTuple
 
 VENDORED = ("third_party", "3rdparty", "thirdparty", "external", "submodules", "vendor")
@@ -34,13 +35,23 @@ class Reading(NamedTuple):
         return not (self.sure or self.evidence)
 
     def __str__(self) -> str:
+        return str(self.words)
+
+    @property
+    def words(self) -> str:
+        """The target, and what determined it."""
         if not self.bounded:
-            return f"{self.target} (from {self.evidence})" if self.evidence else self.target
+            if not self.evidence:
+                return self.target
+            return Message("{target} (from {evidence})", target=self.target, evidence=self.evidence)
         many = len(self.releases)
         if many > MOST_RELEASES:
-            return f"{self.target} (a guess: {many} releases from {self.releases[0]} to {self.releases[-1]} fit)"
-        others = f": {', '.join(self.releases)} fit" if many > 1 else ""
-        return f"{self.target}, a guess{others}"
+            template = "{target} (a guess: {many} releases from {first} to {last} fit)"
+            first, last = self.releases[0], self.releases[-1]
+            return Message(template, target=self.target, many=many, first=first, last=last)
+        if many > 1:
+            return Message("{target} (a guess: {releases:and} fit)", target=self.target, releases=self.releases)
+        return Message("{target} (a guess)", target=self.target)
 
 
 class Project(NamedTuple):

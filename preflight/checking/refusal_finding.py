@@ -25,14 +25,14 @@ def undecided_refusal(refusal: Refusal, job: Job) -> Unverified:
     lost = (fact.partition(" ")[0] for fact in refusal.unless if fact.startswith("$"))
     unstated = tuple(dict.fromkeys(fact.removeprefix("$") if fact.startswith("$--") else fact for fact in lost))
     if unstated:
-        because = Message("may be refused, depending on {facts:and}: {text} ({place})", facts=unstated, **parts)
+        because = Message("may be rejected, depending on {facts:and}: {text} ({place})", facts=unstated, **parts)
     elif len(refusal.unless) == 1 and parted(refusal.unless[0])[1]:
-        because = Message("refused unless {facts:and}: {text} ({place})", facts=refusal.unless, **parts)
+        because = Message("rejected unless {facts:and}: {text} ({place})", facts=refusal.unless, **parts)
     elif refusal.unless:
         names = tuple(dict.fromkeys(parted(fact)[0] for fact in refusal.unless))
-        because = Message("may be refused, depending on {facts:and}: {text} ({place})", facts=names, **parts)
+        because = Message("may be rejected, depending on {facts:and}: {text} ({place})", facts=names, **parts)
     else:
-        because = Message("may be refused: {text} ({place})", **parts)
+        because = Message("may be rejected: {text} ({place})", **parts)
     return Unverified(because, job.start)
 
 
@@ -51,11 +51,11 @@ def refusal_finding(refusal: Refusal, job: Job, site: Site | None) -> Finding:
     given = tuple(_shown(name, job) for name in refusal.reads if job.arguments.given(name) is not None)[:MOST_SHOWN]
     place = str(refusal.place) if refusal.place.file else "the program"
     if parsed:
-        message = Message("the program's parser refuses it: {text}", text=text)
+        message = Message("the program's parser rejects the command: {text}", text=text)
     elif given:
-        message = Message("{place} refuses it: {text}; here {given:and}", place=place, text=text, given=given)
+        message = Message("{place} rejects the run: {text}; here {given:and}", place=place, text=text, given=given)
     else:
-        message = Message("{place} refuses it: {text}", place=place, text=text)
+        message = Message("{place} rejects the run: {text}", place=place, text=text)
     first = next((value for name in refusal.reads if (value := job.arguments.given(name)) is not None), None)
     fix = implied_fix(site.condition, job.arguments) if site is not None else None
     return Finding(

@@ -123,11 +123,13 @@ def verify_counts(facts: Facts) -> None:
     world, nodes, each = facts.world_size, found["nodes"], found["devices-per-node"]
     if nodes and each and nodes * each > MOST_DEVICES:
         raise InputError(
-            f"{nodes} nodes with {each} devices each are {nodes * each} devices, more than {MOST_DEVICES:,}"
+            f"{nodes} nodes with {each} devices each have {nodes * each} devices, more than the limit of "
+            f"{MOST_DEVICES:,}"
         )
     if world and nodes and each and world != nodes * each:
         raise InputError(
-            f"a world size of {world} contradicts {nodes} nodes with {each} devices each, which are {nodes * each}"
+            f"a world size of {world} contradicts {nodes} nodes with {each} devices each, which have {nodes * each} "
+            "devices"
         )
     if world and nodes and world % nodes:
         raise InputError(f"a world size of {world} cannot be divided evenly among {nodes} nodes")

@@ -53,9 +53,11 @@ def calibrate(
 
     style = output.printed(out)
     if not logs or not run:
-        raise InputError("give the log of a completed run and its config: preflight calibrate LOG --run CONFIG")
+        raise InputError("pass the log of a completed run and its config: preflight calibrate LOG --run CONFIG")
     if len(run) not in (1, len(logs)):
-        raise InputError(f"{len(logs)} logs, but {len(run)} configs: give one for all logs, or one per log")
+        raise InputError(
+            f"{len(logs)} logs do not match {len(run)} configs; pass one config for all logs, or one per log"
+        )
     runs = _runs(logs, run * len(logs) if len(run) == 1 else run, facts, rules)
     found = factors(runs)
     if out.output_format == "json":
@@ -97,6 +99,6 @@ def _job(config: str, facts: JobFacts, rules: Rules) -> Job:
 
 def _write(text: str) -> None:
     if os.path.lexists(FILE):
-        raise InputError("already exists: add the lines to it", FILE)
+        raise InputError("already exists; add the lines to it", FILE)
     create_file(Path(FILE), text.encode())
     say(f"{local(Message('{file} is written', file=FILE))}\n")

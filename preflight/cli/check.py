@@ -183,9 +183,9 @@ def _value(value: object) -> str:
 def _verify(mode: Mode) -> None:
     """Raises InputError for options that cannot be combined."""
     if mode.unsafe and not (mode.fix or mode.diff):
-        raise InputError("--unsafe needs --fix or --diff: without them nothing is changed")
+        raise InputError("--unsafe needs --fix or --diff, because nothing is changed without them")
     if mode.diff and mode.fix:
-        raise InputError("--diff writes nothing, but --fix does: use only one of them")
+        raise InputError("--diff writes nothing, but --fix does; use only one of them")
 
 
 def _changes(
@@ -266,7 +266,7 @@ def _narrowed(report: Report, checker: Checker, scope: Scope) -> Report:
         if stale:
             number = sum(stale.values())
             entries = "1 entry" if number == 1 else f"{number} entries"
-            text = local(f"no longer needed: {entries} of {scope.baseline}; record the baseline again")
+            text = local(f"{scope.baseline} has {entries} without a finding; record the baseline again")
             print(f"preflight: {text}", file=sys.stderr)
     if scope.diff_base is not None:
         from preflight.checking.findings_since_revision import Changes

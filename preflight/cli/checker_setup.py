@@ -116,7 +116,7 @@ def site_of(at: AtSite, found: Settings) -> SiteRequest | None:
     if not at.site:
         for name, value in (("python", at.python), ("inventory", at.inventory), ("scheduler", at.scheduler)):
             if value is not None:
-                raise InputError(f"--{name} needs --site: without it no data, checkpoints or nodes are checked")
+                raise InputError(f"--{name} needs --site, because no data, checkpoints or nodes are checked without it")
         return None
     if at.scheduler is not None and at.scheduler not in SCHEDULERS:
         raise InputError(
@@ -158,7 +158,7 @@ def typed(check: Checker, inputs: Inputs, command: list[str] | None) -> Iterator
     """The reports of inputs that are not files: stdin and a command. Raises InputError if a call names no input."""
     paths = inputs.paths or []
     if not paths and command is None:
-        raise InputError("nothing to check: give files, folders (. for this one), - for stdin, or -- and a command")
+        raise InputError("nothing to check; pass files, folders (. for this one), - for stdin, or -- and a command")
     if check.broken is not None:
         yield unreadable(check.broken)
     if STDIN in paths:

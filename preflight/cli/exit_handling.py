@@ -36,6 +36,10 @@ def refuse_gone() -> None:
             raise Gone
 
 
+_ASCII_SIGNS = str.maketrans({"×": "x", "–": "-", "…": "..."})
+"""Signs that are replaced by ASCII if the encoding of stdout cannot represent a text."""
+
+
 def say(text: str) -> None:
     """Write a text and flush it; if the reader is gone, the rest is dropped and the exit code is kept.
 
@@ -46,7 +50,7 @@ def say(text: str) -> None:
         sys.stdout.flush()
     except UnicodeEncodeError:
         encoding = sys.stdout.encoding or "ascii"
-        say(text.encode(encoding, "backslashreplace").decode(encoding))
+        say(text.translate(_ASCII_SIGNS).encode(encoding, "backslashreplace").decode(encoding))
     except BrokenPipeError:
         silence()
     except OSError as error:

@@ -31,7 +31,7 @@ def apart(argv: list[str]) -> list[str]:
     at = argv.index(END) if END in argv else len(argv)
     for word in argv[1 : at + 1]:
         if word.startswith("-") and os.path.lexists(word):
-            raise InputError(f"{word!r} is both an option and the name of a file: write ./{word} for the file")
+            raise InputError(f"{word!r} is both an option and the name of a file; write ./{word} for the file")
     if at == len(argv) or (argv[0] in TAKES_COMMAND and FORCE_EXCLUDE not in argv[:at]):
         return argv
     return [*argv[:at], *(f"./{name}" if name.startswith("-") else name for name in argv[at + 1 :])]

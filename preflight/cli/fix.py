@@ -259,7 +259,7 @@ def _suggest() -> Suggest:
     def absent(name: str, why: str) -> None:
         if name not in told:
             told.add(name)
-            text = local(f"no other layout is searched for: {why}")
+            text = local(f"no other layouts were searched: {why}")
             print(f"preflight: {plain(name)}: {plain(text)}", file=sys.stderr)
 
     return partial(suggest, absent=absent)

@@ -18,7 +18,7 @@ from preflight.checking.project_survey import Project, settings_lines, survey
 from preflight.cli import checker_setup, output
 from preflight.cli.exit_codes import OK
 from preflight.cli.exit_handling import say
-from preflight.cli.options import Inputs, JobFacts, Rules, takes
+from preflight.cli.options import Inputs, JobFacts, Lang, Rules, takes
 from preflight.cli.output import refuse_unread
 from preflight.report.source_excerpts_and_escapes import counted, plain
 from preflight.run.project_settings import FILE
@@ -43,7 +43,7 @@ Write = Annotated[bool, typer.Option("--write", help="Write the files that do no
 
 
 @takes(Inputs, JobFacts, Rules)
-def init(inputs: Inputs, facts: JobFacts, rules: Rules, write: Write = False) -> int:
+def init(inputs: Inputs, facts: JobFacts, rules: Rules, write: Write = False, lang: Lang = None) -> int:
     """Inspect a project and propose its settings, a pre-commit entry and a baseline.
 
     Prints facts about the project and the proposed files; --write writes the files that do not exist yet.
@@ -80,10 +80,10 @@ def _found(project: Project, report: Report) -> Iterator[str]:
     else:
         yield local(f"Found {files}:")
     for reading, runs in project.readings:
-        yield f"  {local(Message('{runs} of {reading}', runs=counted(runs, 'run'), reading=str(reading)))}"
-    devices = ", ".join(project.devices) or local("not named")
+        yield f"  {local(Message('{runs} of {reading}', runs=counted(runs, 'run'), reading=reading.words))}"
+    devices = ", ".join(project.devices) or local("not specified")
     yield f"  {local(Message('device: {names}', names=devices))}"
-    numbers = _per_node(project.per_node) or local("not given")
+    numbers = _per_node(project.per_node) or local("not specified")
     yield f"  {local(Message('devices per node: {numbers}', numbers=numbers))}"
     counts = [counted(n, str(s)) for s in Severity if (n := sum(f.severity is s for f in report.findings))]
     yield f"  {local(Message('findings: {counts}', counts=joined(counts, '') or local('none')))}"
@@ -116,13 +116,13 @@ def _propose_baseline(report: Report, *, write: bool) -> None:
         say(f"\n{local(f'{name} already exists and is unchanged.')}\n")
     elif write and not report.errors and not report.crashes:
         made.write(Path(BASELINE))
-        wrote = "wrote {name}: {many}; `preflight check --baseline {name}` reports only new ones."
+        wrote = "wrote {name} with {many}; `preflight check --baseline {name}` reports only new ones."
         say(f"\n{local(Message(wrote, name=name, many=many))}\n")
     else:
-        would = "{name} would hold {many}: `preflight check --baseline {name}` then reports only new ones."
+        would = "{name} would contain {many}; `preflight check --baseline {name}` would then report only new ones."
         say(f"\n{local(Message(would, name=name, many=many))}\n")
         if report.errors and write:
-            print(f"preflight: {local('no baseline was written: some files cannot be read')}", file=sys.stderr)
+            print(f"preflight: {local('no baseline was written, because some files cannot be read')}", file=sys.stderr)
 
 
 def _indented(text: str) -> str:

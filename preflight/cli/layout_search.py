@@ -98,7 +98,7 @@ def _write(old: Source, new: Source, number: int, inside: Boundary) -> None:
         writing.write(old, new, output.tell_lock)
         done = f"layout {number} was written"
     else:
-        raise InputError("is a link to a file elsewhere: name that file to change it", old.name)
+        raise InputError("is a link to a file elsewhere; pass that file to change it", old.name)
     print(f"preflight: {plain(old.name)}: {done}", file=sys.stderr)
 
 

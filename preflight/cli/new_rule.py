@@ -223,7 +223,7 @@ def new_rule(id: Id, into: Into = Path("rules"), fixtures: Fixtures = Path("test
     """
     framework, _, name = id.rpartition("/")
     if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name):
-        raise InputError(f"a rule's id is kebab case, like device-count; {name!r} is not")
+        raise InputError(f"a rule id must be in kebab case, such as device-count, not {name!r}")
     if (own := into / "frontends" / f"{framework.replace('-', '_')}.py").is_file():
         raise InputError("add an entry here by hand, with its pair and its edges", str(own))
     if framework and framework not in FRAMEWORKS:

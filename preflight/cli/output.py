@@ -120,7 +120,7 @@ def _opens_links() -> bool:
     return sys.stdout.isatty() and os.environ.get("TERM", "") not in ("", "dumb", "linux")
 
 
-FOR_PEOPLE = ("text", "html")
+FOR_PEOPLE = ("text", "html", "statistics")
 """Formats that are entirely in the language of the call, including that of the locale."""
 
 
@@ -138,7 +138,7 @@ def formats(output: Output, plugins: Plugins) -> list[tuple[Render, Path | None]
     if output.output_file:
         first = next((i for i, (_, file) in enumerate(found) if file is None), None)
         if first is None:
-            raise InputError("--output-file has no effect: every --output-format names a file")
+            raise InputError("--output-file has no effect, because every --output-format names a file")
         found[first] = (found[first][0], Path(output.output_file))
     return found
 
@@ -200,8 +200,8 @@ def nothing(done: str, skipped: Sequence[str], checker: Checker) -> int:
         why = local("neither the command nor a script that it names starts a training run that preflight recognizes")
     elif skipped and _has_options(skipped[0]):
         why = local(
-            f"{skipped[0]} contains training options but no launch command; name the script that reads it, "
-            "or the command: preflight check -- torchrun pretrain_gpt.py OPTIONS"
+            f"{skipped[0]} contains training options but no launch command; pass the script that reads it, or the "
+            "command: preflight check -- torchrun pretrain_gpt.py OPTIONS"
         )
     elif skipped:
         why = local(f"{skipped[0]} is not recognized as a training config")

@@ -220,7 +220,7 @@ def _newer(found: Sequence[Checkable], since: Target) -> Iterator[str]:
     """A line for each rule that a later release applies and this one does not, with those releases."""
     known = evidence(since.framework)
     if known is None or not known.releases:
-        raise InputError(f"the checks of each release of {since.framework} are not described")
+        raise InputError(f"there is no list of the checks in each release of {since.framework}")
     releases = known.releases[known.number(since.version) + 1 :]
     later = [release for release in releases if any(known.held(rule.id, release) for rule in found)]
     newer = []

@@ -85,7 +85,7 @@ def _logs(named: list[str], job: str | None) -> tuple[list[str], tuple[str, ...]
         of_job = logs_of_job(job)
         named, said = [*named, *of_job.logs], of_job.said
     if not named and not said:
-        raise InputError("no log given: pass files, folders of them, - for stdin, or --job ID")
+        raise InputError("no log given; pass log files, folders of log files, - for stdin, or --job ID")
     return opened(named), said
 
 

@@ -267,7 +267,7 @@ def _try(workspace: Workspace, result: Fixed, findings: Sequence[Finding], *, pa
     sources = {source.name: source for source in workspace.sources} | result.edited
     result.work += ATTEMPT + sum(len(source.text) for source in sources.values())
     if result.work > MAX_WORK:
-        return "this file is too long for this many attempts in one call"
+        return "this file is too long for that many attempts in one call"
     found = proven(workspace, result.report, findings, result.edited, partial=partial)
     if isinstance(found, str):
         return found

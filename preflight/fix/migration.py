@@ -13,8 +13,8 @@ from preflight.fix.fix_proof import made, prove_better
 from preflight.fix.fixer import Fixed, Outcome, fix
 from preflight.fix.permitted_fixes import Inside
 from preflight.job import Job
+from preflight.loaders.document import Unknown
 from preflight.run.request import Target
-from preflight.run.value import Unknown
 from preflight.source.finding import Edit, Finding, Fix, Message, NotProven, Severity
 from preflight.source.record import NamedTuple
 from preflight.source.source_file import Source

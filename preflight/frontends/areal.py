@@ -132,7 +132,7 @@ def batches(run: Run) -> None:
         run.lose("global_batch_size", "a mini-batch holds as many samples as its tokens allow")
     else:
         samples = run.areal_train_dataset_batch_size * (run.areal_gconfig_n_samples or 1)
-        run.derive("global_batch_size", samples, "prompts x samples", of="areal_train_dataset_batch_size")
+        run.derive("global_batch_size", samples, "prompts × samples", of="areal_train_dataset_batch_size")
 
 
 @derives()
@@ -158,7 +158,7 @@ def _refused(config: Composed) -> Iterator[Problem]:
     """A text of the backend that AReaL cannot parse."""
     found = config.at("actor", "backend")
     if found.known and found.node is not None and isinstance(found.value, str) and layout_of(found.value) is None:
-        template = "{text:.60} is not a layout: AReaL takes megatron: and sizes, as megatron:d4p2t2"
+        template = "{text:.60} is not a valid layout; AReaL expects megatron: and sizes, such as megatron:d4p2t2"
         yield Problem(REFUSED, Message(template, text=found.value), found.node.span)
 
 

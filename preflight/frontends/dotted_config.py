@@ -173,6 +173,8 @@ def _value(found: Found, flag: Flag, dotted: Dotted, writer: DottedWriter) -> Va
     if isinstance(raw, Unknown):
         return Value(raw, Origin.UNKNOWN, setting, raw.because)
     dest = flag.dest
+    if uses and str(found.path[-1]) != flag.option.rpartition(".")[2]:
+        return Value(raw, Origin.WRITTEN, setting, edits=lambda _: ())  # the key with the value has another meaning
     return Value(raw, Origin.WRITTEN, setting, edits=lambda new: writer.at(found.path, new) or writer.put(dest, new))
 
 

@@ -64,7 +64,7 @@ def world(run: Run) -> Value:
         count = _processes(run) * _nodes(run)
     except (NotKnown, TypeError, ValueError) as error:
         return unknown(error.because if isinstance(error, NotKnown) else str(error))
-    return trained(run, "runner_processes", count, "nodes x processes a node")
+    return trained(run, "runner_processes", count, "nodes × processes per node")
 
 
 def _nodes(run: Run) -> int:
@@ -200,7 +200,7 @@ def of_names(config: Composed) -> Iterator[Problem]:
         near = nearest(found.value, known, 0.6)
         hint = Message("; did you mean {near}?", near=near) if near else ""
         values = {"key": ".".join(path), "choices": known, "value": found.value, "hint": hint}
-        yield Problem(REFUSED, Message("{key} takes {choices:and}, not {value}{hint}", **values), found.node.span)
+        yield Problem(REFUSED, Message("{key} accepts {choices:and}, not {value}{hint}", **values), found.node.span)
 
 
 def of_interpolations(config: Composed) -> Iterator[Problem]:

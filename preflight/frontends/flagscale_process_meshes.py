@@ -17,22 +17,25 @@ WORDS = {
     "mesh_layers": "the number of layers in `hetero_pipeline_layer_split`",
     "mesh_stages": "the number of stages of all process meshes",
     "mesh_ranks": "the number of ranks of all process meshes",
-    "mesh_context": "the largest context parallel size of a process mesh",
-    "mesh_data": "the data parallel size of the first process mesh",
-    "mesh_data_last": "the data parallel size of the last process mesh",
-    "mesh_tensor_first": "the tensor parallel size of the first process mesh",
-    "mesh_tensor_last": "the tensor parallel size of the last process mesh",
-    "mesh_tensor_differs": "whether tensor parallel sizes of process meshes differ",
-    "mesh_differs": "whether layouts of process meshes differ in more than data parallelism",
+    "mesh_context": "the largest context-parallel size of a process mesh",
+    "mesh_data": "the data-parallel size of the first process mesh",
+    "mesh_data_last": "the data-parallel size of the last process mesh",
+    "mesh_tensor_first": "the tensor-parallel size of the first process mesh",
+    "mesh_tensor_last": "the tensor-parallel size of the last process mesh",
+    "mesh_tensor_differs": "whether the tensor-parallel sizes of the process meshes differ",
+    "mesh_differs": "whether the layouts of the process meshes differ in more than data parallelism",
     "mesh_type_known": "whether `hetero_device_types` names `hetero_current_device_type`",
-    "mesh_batch_left": "the first data parallel size that does not divide the micro-batches of the first process mesh",
+    "mesh_batch_left": "the first data-parallel size that does not divide the micro-batches of the first process mesh",
 }
 """Values of the meshes that the checks use."""
 CLAUSES = {
-    "mesh_tensor_differs": ("tensor parallel sizes of process meshes differ", "all have one tensor parallel size"),
+    "mesh_tensor_differs": (
+        "the tensor-parallel sizes of the process meshes differ",
+        "all process meshes have the same tensor-parallel size",
+    ),
     "mesh_differs": (
-        "layouts of process meshes differ in more than data parallelism",
-        "process meshes differ only in data parallelism",
+        "the layouts of the process meshes differ in more than data parallelism",
+        "the process meshes differ only in data parallelism",
     ),
     "mesh_type_known": (
         "`hetero_device_types` names `hetero_current_device_type`",

@@ -196,7 +196,7 @@ CLOSE = 0.85
 SAID = {
     "dropped": "{front_end} has no option {key} and drops it silently{hint}",
     "skipped": "{front_end} has no key {key} and skips it with a warning{hint}",
-    "refused": "{front_end} has no key {key}: it refuses the run{hint}",
+    "refused": "{front_end} has no key {key} and rejects the run{hint}",
 }
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from preflight.dialects.undescribed_programs import MINDSPEED_MM, undescribed
 from preflight.loaders.document import Document, Node
 from preflight.source.lazy_regex import lazy_pattern
+from preflight.source.resolved_words import Word
 from preflight.source.spelling import nearest
 
 _TRAINERS = lazy_pattern(
@@ -135,12 +136,21 @@ _ENGINE = lazy_pattern(r"\+*model_engine=(\w+)")
 _SIZES = lazy_pattern(r"[+]*actor_rollout_ref\.actor\.megatron\.(?:tensor|pipeline)_model_parallel_size=")
 _OWN_CONFIG = lazy_pattern(r"(?:--config-name|-cn)=(?!ppo_trainer(?:\.yaml)?$)\S+")
 """Sizes of Megatron's section over a recipe's own config, which may choose the engine."""
+_ANY_CONFIG = lazy_pattern(r"(?:--config-(?:name|path|dir)|-c[nd]|-cp)(?:=.*)?")
+_ANY_ENGINE = lazy_pattern(r"\+*(?:model_engine|[\w.]{1,80}\.strategy)=.*")
 
 
 def _names_no_engine(text: str) -> bool:
     """Whether an override chooses an engine that is not known to differ from Megatron: MindSpeed's, or a typo."""
     found = _ENGINE.fullmatch(text)
     return found is not None and found[1] not in _ENGINES
+
+
+def _leaves_engine_out(words: Sequence[Word]) -> bool:
+    """Whether a launch sets sizes of Megatron over the default config and chooses no engine, so that the config of
+    another engine, which has no such section, refuses it; words that are not known may choose one."""
+    heads = [(word.pieces[0].text if word.pieces else word.text) or "" for word in words]
+    return all(heads) and not any(_ANY_CONFIG.fullmatch(head) or _ANY_ENGINE.match(head) for head in heads)
 
 
 def is_verl(document: Document) -> bool:
@@ -150,7 +160,7 @@ def is_verl(document: Document) -> bool:
     if any(_MEGATRON.fullmatch(text) or _names_no_engine(text) for text in texts):
         return _TRAINERS.fullmatch(entry_text(document)) is not None
     if any(map(_SIZES.match, texts)) and _TRAINERS.fullmatch(entry_text(document)) is not None:
-        return any(_OWN_CONFIG.fullmatch(text) for text in texts)
+        return any(_OWN_CONFIG.fullmatch(text) for text in texts) or _leaves_engine_out(words)
     return "engine=megatron" in texts and entry_text(document) in _TUNERS
 
 

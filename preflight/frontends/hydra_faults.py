@@ -60,21 +60,21 @@ def _why(text: str, after: Sequence[str]) -> str:
         if match is not None and match["sign"] == "~" and match.end() == len(text):
             return ""
         if match is not None and after and after[0].startswith("="):
-            return Message("Hydra refuses {word}, which has no value: remove the space before the =", word=text)
+            return Message("Hydra rejects {word}, which has no value; remove the space before the =", word=text)
         if "=" in text and match is None:
-            return Message("Hydra refuses {word:.60}: no override begins like this", word=text)
+            return Message("Hydra rejects {word:.60}, because no override begins like this", word=text)
         return Message(
-            "Hydra refuses {word:.60}, which is not KEY=VALUE; write several values as a list: KEY=[a,b]", word=text
+            "Hydra rejects {word:.60}, which is not KEY=VALUE; write several values as a list: KEY=[a,b]", word=text
         )
     value = text[match.end() :]
     if _SECOND.fullmatch(value):
-        return Message("Hydra refuses the value {value:.60} of {key}: quote the = in it", value=value, key=match["key"])
+        return Message("Hydra rejects the value {value:.60} of {key}; quote the = in it", value=value, key=match["key"])
     try:
         if not _SWEEP.match(value):
             element(value)
     except Malformed as error:
         return Message(
-            "Hydra refuses the value {value:.60} of {key}: {error}", value=value, key=match["key"], error=error
+            "Hydra rejects the value {value:.60} of {key}: {error}", value=value, key=match["key"], error=error
         )
     return ""
 
@@ -99,7 +99,7 @@ def of_groups(
             continue
         options = groups[one.key]
         if one.action != "set":
-            yield _refused(one, "{key} is already chosen by the defaults: override it without +")
+            yield _refused(one, "{key} is already chosen by the defaults; override it without +")
         elif value not in options:
             told = _refused(
                 one,
@@ -192,7 +192,7 @@ def _is_default(one: Override, having: Sequence[Contract]) -> bool:
 
 def _no_key(contract: Contract, one: Override, hint: str) -> Message:
     return Message(
-        "{front_end} has no key {key}: it refuses the run{hint}", front_end=contract.label, key=one.key, hint=hint
+        "{front_end} has no key {key} and rejects the run{hint}", front_end=contract.label, key=one.key, hint=hint
     )
 
 
@@ -215,7 +215,7 @@ def of_another_engine(contract: Contract, refused: Iterable[Refused]) -> Iterato
     """The first key that a config without Megatron lacks: no group selects the config that has it."""
     for kind, one in refused:
         if kind == "unknown" and not contract.has(one.key):
-            template = "{front_end} has no key {key} with model_engine={engine}: it refuses the run{hint}"
+            template = "{front_end} has no key {key} with model_engine={engine} and rejects the run{hint}"
             hint = "; model_engine=megatron chooses Megatron's config" if ".megatron." in one.key else ""
             message = Message(template, front_end=contract.label, key=one.key, engine=contract.engine, hint=hint)
             yield Problem(UNREAD, message, one.key_span, unknown_option=True)
@@ -241,7 +241,7 @@ def of_classes(
         hint: str = Message("; did you mean {near}?", near=near) if near else ""
         elsewhere = any(name in other.fields_at(one.path)[1] for other in others)
         message = Message(
-            "{front_end} turns {section} into a class that has no field {name}: it refuses the run{hint}",
+            "{front_end} turns {section} into a class that has no field {name}, so it rejects the run{hint}",
             front_end=contract.label,
             section=".".join(one.path[:length]),
             name=name,
@@ -280,7 +280,7 @@ def of_choices(
         told = [str(one) for one in choices]
         hint = _hint(str(found.value), told)
         message = Message(
-            "{key} takes {choices:and}, not {value}{hint}", key=key, choices=tuple(told), value=found.value, hint=hint
+            "{key} accepts {choices:and}, not {value}{hint}", key=key, choices=tuple(told), value=found.value, hint=hint
         )
         yield Problem(REFUSED, message, node.span)
 

@@ -143,7 +143,7 @@ def batches(run: Run) -> None:
     run.derive("samples_per_update", micro * steps, of="mca_gradient_accumulation_steps")
     of = "mca_gradient_accumulation_steps" if "mca_gradient_accumulation_steps" in run.written else "micro_batch_size"
     if ranks:
-        run.derive("global_batch_size", micro * steps * ranks, "per device x accumulation x data parallel", of=of)
+        run.derive("global_batch_size", micro * steps * ranks, "per device × accumulation × data parallel", of=of)
     else:
         run.lose("global_batch_size", "the layout has more ranks than there are devices")
     if run.role_dynamic_batches:
@@ -334,7 +334,7 @@ def _slips(front_end: FrontEnd, tree: Node, section: str) -> Iterator[Problem]:
         near = nearest(name, sorted(strategy), SLIP) if name not in known else None
         if near:
             message = Message(
-                "{front_end} has no key {key}: it refuses the run; did you mean {near}?",
+                "{front_end} has no key {key} and rejects the run; did you mean {near}?",
                 front_end=f"{front_end.name} {front_end.release}",
                 key=name,
                 near=near,

@@ -12,6 +12,7 @@ from preflight.dialects.megatron.parsing import Parsed
 from preflight.frontends.dotted_config import Dotted, DottedWriter, typed
 from preflight.frontends.front_end import FrontEnd, unread
 from preflight.frontends.megatron_run import read as reading
+from preflight.frontends.megatron_run import started_code, without_named
 from preflight.frontends.option_refusals import of_written
 from preflight.frontends.options_by_release import part_of
 from preflight.frontends.published_architecture import OFF as TRAINERS
@@ -353,7 +354,7 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
     known = at_shown(BRIDGE, document, surroundings) or BRIDGE
     writer = RecipeWriter(known, found) if document.kind == "python" else None
     made = typed(known, found, surroundings, writer)
-    made.parsed.faults += unread_keys(known, found)
+    made.parsed.faults += without_named(unread_keys(known, found), started_code(document, surroundings))
     made.parsed.faults += not_numbers(found.config, SIZES)
     if document.kind != "python":
         made.parsed.faults += of_written(known, found.config.root, document, made.parsed.faults)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from preflight.dialects import Surroundings
@@ -14,7 +15,7 @@ from preflight.run.version_ranges import is_final, numbers
 
 if TYPE_CHECKING:
     from preflight.program.checkout.front_end_discovery import FrontEndPackage
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from preflight.dialects import Reading
@@ -27,13 +28,16 @@ from preflight.dialects.megatron.run_derivation import Outside, open_up, seed
 from preflight.dialects.megatron.run_devices import machine
 from preflight.dialects.megatron.run_plan import plan
 from preflight.frontends.published_architecture import ASSUMED
+from preflight.program.checkout.framework_discovery import Files
 from preflight.run.arguments import Arguments
 from preflight.run.cluster import Cluster
 from preflight.run.published_models import Published, published
 from preflight.run.request import Target
 from preflight.run.training_plan import Plan, Supposed
 from preflight.run.value import Origin, Value, unknown
+from preflight.source.checkout_root import checkout_root
 from preflight.source.finding import Edit
+from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.record import NamedTuple, replace
 
 MEGATRON = "megatron"
@@ -146,6 +150,34 @@ def package_of(front_end: FrontEnd, document: Document, surroundings: Surroundin
     if surroundings.request.target is not None or surroundings.around is None or surroundings.around.isolated:
         return None
     return surroundings.around.front_end(document.source.path, front_end.name)
+
+
+_WORD = lazy_pattern(r"\b[A-Za-z_]\w{0,80}\b")
+
+
+def words_of_code(file: str, document: Document, surroundings: Surroundings) -> frozenset[str]:
+    """The words in a Python file of the checkout, if no release is stated."""
+    path, around = document.source.path, surroundings.around
+    if surroundings.request.target is not None or path is None or around is None or around.isolated:
+        return frozenset()
+    return frozenset(_WORD.findall(Files(checkout_root(path)).text(file) or ""))
+
+
+def started_code(document: Document, surroundings: Surroundings) -> Iterator[str]:
+    """The text of the script that a document's launch starts, if no release is stated."""
+    around = surroundings.around
+    if surroundings.request.target is not None or around is None or around.isolated or document.launch is None:
+        return
+    entry = around.located(document).entry
+    yield Files(os.path.dirname(entry)).text(os.path.basename(entry)) or "" if entry else ""
+
+
+def without_named(faults: Iterable[Problem], texts: Iterable[str]) -> Iterator[Problem]:
+    """The faults, without those for keys that code names."""
+    faults = tuple(faults)
+    odd = any(fault.kind == UNREAD for fault in faults)
+    named = frozenset(word for text in texts for word in _WORD.findall(text)) if odd else frozenset[str]()
+    yield from (fault for fault in faults if fault.kind != UNREAD or fault.span.text.rpartition(".")[2] not in named)
 
 
 class Writer(Protocol):

@@ -48,7 +48,7 @@ def batches(run: Run) -> None:
     """The accumulated batch of each rank, over all ranks except those that share a sequence (trainer.py:156)."""
     ranks = run.world_size // run.context_parallel_size
     size = run.micro_batch_size * run.fsdp2_training_gradient_accumulation_steps * ranks
-    run.derive("global_batch_size", size, "per device x accumulation x ranks", of="micro_batch_size")
+    run.derive("global_batch_size", size, "per device × accumulation × ranks", of="micro_batch_size")
 
 
 @derives()

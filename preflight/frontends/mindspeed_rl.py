@@ -13,7 +13,7 @@ from preflight.frontends.described_releases import contracts
 from preflight.frontends.dotted_config import Dotted, hydra, typed
 from preflight.frontends.front_end import FrontEnd, doubted, unread
 from preflight.frontends.hydra_faults import REFUSED, of_missing
-from preflight.frontends.megatron_run import Typed
+from preflight.frontends.megatron_run import Typed, words_of_code
 from preflight.frontends.megatron_run import read as reading
 from preflight.frontends.options_by_release import at_release, at_stated
 from preflight.frontends.published_architecture import trained
@@ -49,14 +49,14 @@ def world(run: Run) -> Value:
 def batches(run: Run) -> None:
     """An RL batch counts prompts, each with several samples (base_worker.py:141 with train_grpo.py:78)."""
     if "prompts" in run.written:
-        run.derive("global_batch_size", run.prompts * run.n_samples_per_prompt, "prompts x samples", of="prompts")
+        run.derive("global_batch_size", run.prompts * run.n_samples_per_prompt, "prompts × samples", of="prompts")
 
 
 @derives("pad_to_multiple_of")
 def padding(run: Run) -> None:
     """Independent of the config (megatron_config.py:402)."""
     ranks = run.tensor_model_parallel_size * run.context_parallel_size
-    run.derive("pad_to_multiple_of", ranks, "tensor x context parallel")
+    run.derive("pad_to_multiple_of", ranks, "tensor × context parallel")
 
 
 @derives("generation_ranks")
@@ -149,6 +149,11 @@ def _release(config: Composed, wanted: Target | None) -> FrontEnd:
     return MINDSPEED_RL if keys.isdisjoint(OLD_KEYS) else at_release(MINDSPEED_RL, contracts(MINDSPEED_RL.name)[0])
 
 
+CLASSES = "mindspeed_rl/config_cls"
+FILES = {GENERATE: "generate_config.py", RL: "rl_config.py"}
+"""The folder of the classes that read its configs, and the files of its sections except those of models."""
+
+
 def _typed(front_end: FrontEnd, dotted: Dotted, surroundings: Surroundings) -> Typed:
     """The actor's options, the values of the other sections, and the layouts of the other roles."""
     config = dotted.config
@@ -156,7 +161,11 @@ def _typed(front_end: FrontEnd, dotted: Dotted, surroundings: Surroundings) -> T
     made = typed(front_end, dotted, surroundings, writer)
     parsed = made.parsed
     read_sections(writer, parsed, {"ray_dapo": "ray_grpo"})  # base_worker.py:201
-    parsed.faults += [doubted(one, surroundings) for one in _unknown_keys(front_end, config, writer)]
+    strange = [(section, doubted(one, surroundings)) for section, one in _unknown_keys(front_end, config, writer)]
+    for section in dict.fromkeys(section for section, _ in strange):
+        file = f"{CLASSES}/{FILES.get(section, 'megatron_config.py')}"
+        own = words_of_code(file, dotted.documents[-1], surroundings)
+        parsed.faults += [one for of, one in strange if of == section and one.span.text not in own]
     if config.at(RL).node is not None:
         _prompts(writer, parsed)
     environment = {"CUDA_DEVICE_MAX_CONNECTIONS": default("1", f"{WORKER}:131"), **made.spelled.environment}
@@ -183,19 +192,19 @@ def _prompts(writer: Writer, parsed: Parsed) -> None:
                 parsed.written[f"{role}_{key.partition('.')[2]}"] = derived(below.value, TRAINING)
 
 
-def _unknown_keys(front_end: FrontEnd, config: Composed, writer: SectionWriter) -> Iterator[Problem]:
-    """Keys that no class has."""
+def _unknown_keys(front_end: FrontEnd, config: Composed, writer: SectionWriter) -> Iterator[tuple[str, Problem]]:
+    """Keys that no class has, each with its section."""
     options = front_end.keys.options
     for key, one in writer.found.items():
         if key not in options and (typed := one.key or one.node) is not None:
             path = tuple(map(str, one.path))
-            yield unread(front_end, key, typed.span, path=path, shown=".".join(path))
+            yield path[0], unread(front_end, key, typed.span, path=path, shown=".".join(path))
     for section in OTHERS:
         node = config.at(section).node
         for entry in node.entries if node is not None else ():
             key = str(entry.key.value)
             if key.replace("-", "_") not in options and key != "model":
-                yield unread(front_end, key, entry.key.span, path=(section, key), shown=f"{section}.{key}")
+                yield section, unread(front_end, key, entry.key.span, path=(section, key), shown=f"{section}.{key}")
     inner = {name.rpartition(".")[0] for name in options if name.count(".") == 2}
     for section in (RL, GENERATE, *sorted(inner)):
         node = config.at(*section.split(".")).node
@@ -203,7 +212,7 @@ def _unknown_keys(front_end: FrontEnd, config: Composed, writer: SectionWriter) 
             key = f"{section}.{str(entry.key.value).replace('-', '_')}"
             if key not in options and key not in inner:
                 path = (*section.split("."), str(entry.key.value))
-                yield unread(front_end, key, entry.key.span, path=path)
+                yield section, unread(front_end, key, entry.key.span, path=path)
 
 
 def _unknown_models(config: Composed) -> Iterator[Problem]:
@@ -215,7 +224,7 @@ def _unknown_models(config: Composed) -> Iterator[Problem]:
         known = found.node is None or not isinstance(found.value, str) or found.value in names
         near = None if known else nearest(str(found.value), names, 0.6)
         if near and found.node is not None:
-            template = "no model config is called {name}; did you mean {near}?"
+            template = "there is no model config {name}; did you mean {near}?"
             yield Problem(REFUSED, Message(template, name=found.value, near=near), found.node.span)
 
 

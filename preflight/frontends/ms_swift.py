@@ -178,7 +178,7 @@ def generation(run: Run) -> None:
     steps, size, batch_size = run.steps_per_generation, run.generation_batch_size, run.global_batch_size
     if size is None:
         run.derive(
-            "generation_batch_size", batch_size * (steps or 1), "global batch x steps", of="steps_per_generation"
+            "generation_batch_size", batch_size * (steps or 1), "global batch × steps", of="steps_per_generation"
         )
     elif steps is None:
         run.derive("steps_per_generation", size // batch_size, "generation batch / global batch")
@@ -230,12 +230,12 @@ def exporting(front_end: FrontEnd) -> FrontEnd:
 def untrained(run: Run) -> None:
     """There are no steps and no batches."""
     for name in TRAINED:
-        run.lose(name, "an export trains nothing")
+        run.lose(name, "an export does not train")
 
 
 def _converts(plan: Plan, run: Run) -> Plan:
     """Only weights, without an optimizer."""
-    return replace(plan, inference=Inference(enabled=derived(True, "an export trains nothing")))
+    return replace(plan, inference=Inference(enabled=derived(True, "an export does not train")))
 
 
 def read(document: Document, surroundings: Surroundings) -> Reading:

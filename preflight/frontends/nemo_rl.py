@@ -21,18 +21,20 @@ from preflight.frontends.nemo_rl_accepted_values import (
     of_choices,
     of_interpolations,
     of_parents,
+    registers,
     without_own_keys,
 )
 from preflight.frontends.nemo_rl_refusals import SIZES, of_own_code, of_registries, of_sizes
 from preflight.frontends.published_architecture import NETWORK, TYPES, lose_network, of_bridge, trained
 from preflight.frontends.release_config_schema import lacks, made_since, nearest_release
-from preflight.frontends.release_detection import shown, with_evidence
+from preflight.frontends.release_detection import is_variant, shown, with_evidence
 from preflight.frontends.typed_fields import Fields, moved, never_read, not_numbers, refused
 from preflight.loaders.composition.inheritance import Inherited, Open, inherited
 from preflight.loaders.composition.merging import mapping
 from preflight.loaders.composition.overrides import Override, Refused, apply, read_override
 from preflight.loaders.composition.resolved_values import Composed
 from preflight.loaders.document import Document, Problem, Word
+from preflight.run.request import Target
 from preflight.run.value import Value, unknown
 from preflight.source.checkout_root import checkout_root
 from preflight.source.finding import Message
@@ -148,6 +150,7 @@ OPTIONAL = frozenset(
         *("generation_transformer_impl", "generation_grouped_gemm_backend"),
         *("vllm_tensor_parallel_size", "vllm_pipeline_parallel_size", "vllm_expert_parallel_size"),
         *("vllm_async_engine", "val_global_batch_size", "val_micro_batch_size", "teacher_megatron_enabled"),
+        *("val_pairs", "val_period"),
         *("teacher_tensor_model_parallel_size", "teacher_pipeline_model_parallel_size"),
         *("teacher_context_parallel_size", "generation_top_p", "nemo_adv_estimator"),
         *("value_megatron_enabled", "value_tensor_model_parallel_size", "value_pipeline_model_parallel_size"),
@@ -294,13 +297,19 @@ def of_fields(config: Composed, release: str, place: Span, *, sure: bool) -> lis
 
 def _of_this_release(problem: Problem) -> Problem:
     """A problem that does not exist in an earlier release."""
-    message = Message("{message}; earlier releases do not check it", message=problem.message)
+    message = Message("{message}; earlier releases do not check this", message=problem.message)
     return problem._replace(message=message, harmless=True)
 
 
-def _without_placeholder(made: Typed, document: Document) -> None:
+GYM_NODES = ("env", "nemo_gym", "num_gpu_nodes")
+"""Nodes that servers of NeMo Gym take from those that train, after 0.7.0 (nemo_rl/algorithms/distillation.py:340)."""
+
+
+def _without_placeholder(made: Typed, document: Document, config: Composed) -> None:
     """Remove the devices that a config without a launch inherits as one of one: the command line sets them, or a file
-    with the cluster's values that is merged at the start."""
+    with the cluster's values that is merged at the start; and the nodes of which NeMo Gym takes some."""
+    if config.at(*GYM_NODES).value not in (None, 0):
+        made.parsed.written["num_nodes"] = unknown("NeMo Gym takes some of the nodes")
     devices = [made.parsed.written.get(name) for name in ("num_nodes", "gpus_per_node")]
     inherited = all(
         one is not None and one.raw == 1 and one.span is not None and one.span.source is not document.source
@@ -314,6 +323,14 @@ def _without_placeholder(made: Typed, document: Document) -> None:
 def _defined(name: str, document: Document, surroundings: Surroundings) -> bool:
     """Whether the available program, or a script in the same folder as the config, defines a name itself."""
     return mentions(NEMO_RL, name, document, surroundings) or defines(name, document, surroundings)
+
+
+def _registered(name: str, wanted: Target | None, document: Document, surroundings: Surroundings) -> bool:
+    """Whether a registry may have a name that the release lacks: a variant of it, the available program, or scripts in
+    the same folder as the config that load data themselves."""
+    if wanted is not None and is_variant(wanted.version):
+        return True
+    return mentions(NEMO_RL, name, document, surroundings) or loads_itself(document, surroundings)
 
 
 def read(document: Document, surroundings: Surroundings) -> Reading:
@@ -331,23 +348,21 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
     if config.at("policy", "megatron_cfg", "enabled").value is not True:
         made.parsed.written.clear()  # another engine trains, or the engine is unknown
         missing = missing or "Megatron is not enabled"
-    _without_placeholder(made, document)
+    _without_placeholder(made, document, config)
     made.parsed.open = bool(missing) or open_to_more(document)
     made.parsed.faults += [] if missing else refusals(NEMO_RL, not_taken, surroundings)
-    made.parsed.faults += of_fields(config, release, document.start, sure=wanted is not None)
+    sure = wanted is not None and not is_variant(wanted.version)
+    made.parsed.faults += of_fields(config, release, document.start, sure=sure)
     own = partial(_defined, document=document, surroundings=surroundings)
     made.parsed.faults += of_choices(config, own)
     made.parsed.faults += of_sizes(config)
-    made.parsed.faults += of_registries(
-        config,
-        release,
-        wanted is not None,
-        lambda name: mentions(NEMO_RL, name, document, surroundings) or loads_itself(document, surroundings),
-    )
+    known = partial(_registered, wanted=wanted, document=document, surroundings=surroundings)
+    made.parsed.faults += of_registries(config, release, sure, known)
     made.parsed.faults += list(of_own_code(config, release, wanted, document.source, made.parsed.faults))
     made.parsed.faults += of_parents(found.documents, found.missing)
     if not config.open and _algorithm(config, release):
-        made.parsed.faults += of_interpolations(config, own, sure=wanted is not None)
+        resolved = partial(registers, document=document, surroundings=surroundings)
+        made.parsed.faults += of_interpolations(config, own, resolved, sure=sure)
     made.parsed.faults = list(without_own_keys(made.parsed.faults, document, surroundings))
     front_end = exempting(document, NEMO_RL)
     since = {**made_since("nemo-rl", release), **NEMO_RL.since}

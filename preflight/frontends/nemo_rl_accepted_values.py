@@ -16,9 +16,12 @@ from preflight.program.checkout.framework_discovery import Files, listed
 from preflight.source.checkout_root import checkout_root
 from preflight.source.finding import Message
 from preflight.source.lazy_regex import lazy_pattern
+from preflight.source.source_file import Span
 from preflight.source.spelling import nearest
 
 YAML = (".yaml", ".yml")
+MOST_RELATED = 3
+"""Other keys that lead to a missing one, of which the place is shown."""
 
 
 CHOICES: dict[str, tuple[str, ...]] = {
@@ -64,12 +67,40 @@ def of_choices(config: Composed, own: Callable[[str], bool]) -> Iterator[Problem
             near = nearest(found.value, choices)
             hint = Message("; did you mean {near}?", near=near) if near else ""
             values = {"key": key, "choices": choices, "value": found.value, "hint": hint}
-            yield Problem(REFUSED, Message("{key} takes {choices:and}, not {value}{hint}", **values), found.node.span)
+            yield Problem(REFUSED, Message("{key} accepts {choices:and}, not {value}{hint}", **values), found.node.span)
 
 
-def of_interpolations(config: Composed, own: Callable[[str], bool], *, sure: bool) -> Iterator[Problem]:
+LATER = ("add",)
+"""Resolvers added after the described releases."""
+
+
+def of_interpolations(
+    config: Composed, own: Callable[[str], bool], registers: Callable[[str], bool], *, sure: bool
+) -> Iterator[Problem]:
     """Interpolations of a key that the config lacks, or with a resolver that the program lacks: it resolves all of them
-    at once. own: whether the available program defines a name itself; sure: whether the release is known."""
+    at once. own: whether the available program defines a name itself; registers: whether another program in the
+    repository has a resolver, and resolves the config before; sure: whether the release is known."""
+    leaves = list(_leaves(config))
+    odd = {name for _, node in leaves if (name := config.unregistered(node)) and not own(name)}
+    if any(map(registers, odd)):
+        return
+    dead: dict[str, list[tuple[str, Span]]] = {}
+    for key, node in leaves:
+        if lost := config.dead(tuple(key), node):
+            dead.setdefault(lost, []).append((".".join(map(str, key)), node.span))
+        elif why := config.malformed(node):
+            template = "the value {value:.80} of {key} is not valid for OmegaConf: {why}"
+            message = Message(template, value=node.value, key=".".join(map(str, key)), why=why)
+            yield Problem(REFUSED, message, node.span)
+        elif (name := config.unregistered(node)) in odd and (sure or name not in LATER):
+            template = "NeMo RL has no resolver {name}; it has only {known:and}"
+            message = Message(template, name=name, known=(*ARITHMETIC, "oc.*"))
+            yield Problem(REFUSED, message, node.span, harmless=not sure)
+    yield from (_missing_key(lost, places) for lost, places in dead.items())
+
+
+def _leaves(config: Composed) -> Iterator[tuple[tuple[str | int, ...], Node]]:
+    """The values of a config that are neither mappings nor lists, each with its path."""
     left: list[tuple[tuple[str | int, ...], Node]] = [((), config.root)]
     while left:
         path, node = left.pop()
@@ -77,20 +108,22 @@ def of_interpolations(config: Composed, own: Callable[[str], bool], *, sure: boo
             left += [((*path, str(one.key.value)), one.value) for one in node.entries if not one.shadowed]
         elif node.kind == "sequence":
             left += [((*path, at), one) for at, one in enumerate(node.items)]
-        elif lost := config.dead(path, node):
-            key = ".".join(map(str, path))
-            message = Message("{key} leads to {lost}, which the config does not have", key=key, lost=lost)
-            yield Problem(REFUSED, message, node.span)
-        elif why := config.malformed(node):
-            key = ".".join(map(str, path))
-            message = Message(
-                "the value {value:.80} of {key} is not valid for OmegaConf: {why}", value=node.value, key=key, why=why
-            )
-            yield Problem(REFUSED, message, node.span)
-        elif (name := config.unregistered(node)) and not own(name):
-            template = "NeMo RL has no resolver {name}; it has only {known:and}"
-            message = Message(template, name=name, known=(*ARITHMETIC, "oc.*"))
-            yield Problem(REFUSED, message, node.span, harmless=not sure)
+        else:
+            yield path, node
+
+
+def _missing_key(lost: str, places: Sequence[tuple[str, Span]]) -> Problem:
+    """One problem for all keys that lead to a missing one, at the first of them."""
+    (key, span), *more = sorted(places, key=lambda one: (one[1].path or "", one[1].start))
+    template = "{key} refers to {lost}, which the config does not have"
+    values: dict[str, object] = {"key": key, "lost": lost}
+    if len(more) == 1:
+        template = "{key} and {other} refer to {lost}, which the config does not have"
+        values["other"] = more[0][0]
+    elif more:
+        template = "{key} and {count} other keys refer to {lost}, which the config does not have"
+        values["count"] = len(more)
+    return Problem(REFUSED, Message(template, **values), span, tuple(span for _, span in more[:MOST_RELATED]))
 
 
 def of_parents(documents: Sequence[Document], missing: Sequence[str]) -> Iterator[Problem]:
@@ -113,7 +146,7 @@ def of_parents(documents: Sequence[Document], missing: Sequence[str]) -> Iterato
 
 
 _IMPORTED = lazy_pattern(r"(?m)^from[ \t]+([A-Za-z_][\w.]*)[ \t]+import\b")
-MOST_SCRIPTS, MOST_MODULES = 20, 500
+MOST_SCRIPTS, MOST_MODULES, MOST_FILES = 20, 500, 1_000
 PACKAGE = "nemo_rl"
 _NAMED = lazy_pattern(r"[\"'.](\w+)\b(?!\s+\w)")
 
@@ -139,6 +172,18 @@ def defines(name: str, document: Document, surroundings: Surroundings) -> bool:
     """Whether a script in the folder of a config, or a module that it imports, has a name in quotes."""
     quoted = (f'"{name}"', f"'{name}'")
     return any(one in text for text in _own_scripts(document, surroundings) for one in quoted)
+
+
+_REGISTERED = lazy_pattern(r"register_new_resolver\(\s{0,40}[\"'](\w{1,40})[\"']")
+
+
+def registers(name: str, document: Document, surroundings: Surroundings) -> bool:
+    """Whether code of the repository around a config registers a resolver of a name."""
+    if document.source.path is None or surroundings.around is None:
+        return False
+    top = Files(checkout_root(document.source.path))
+    texts = (top.text(path) or "" for path in islice(top.names(), MOST_FILES))
+    return any(name in _REGISTERED.findall(text) for text in texts if "register_new_resolver" in text)
 
 
 _LOADERS = ("response_data", "preference_data", "setup_data", "nemo_rl.data")

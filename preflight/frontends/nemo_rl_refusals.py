@@ -72,7 +72,7 @@ def of_sizes(config: Composed) -> Iterator[Problem]:
     for key in SIZES:
         found = config.at(*key.split("."))
         if found.known and found.node is not None and type(found.value) is int and found.value < 1:
-            message = Message("{key} is {value}: at least 1 is needed", key=key, value=found.value)
+            message = Message("{key} is {value}; it must be at least 1", key=key, value=found.value)
             yield Problem(REFUSED, message, found.node.span)
     share = config.at("policy", "generation", "vllm_cfg", "gpu_memory_utilization")
     engine = config.at("policy", "generation", "backend").value
@@ -82,7 +82,7 @@ def of_sizes(config: Composed) -> Iterator[Problem]:
         and isinstance(share.value, int | float)
         and not 0 < share.value <= 1
     ):
-        template = "gpu_memory_utilization is {value}; vLLM takes a share from 0 to 1"
+        template = "gpu_memory_utilization is {value}; it must be from 0 to 1"
         yield Problem(REFUSED, Message(template, value=share.value), share.node.span)
     limit = config.at("checkpointing", "checkpoint_must_save_by")
     if limit.node is not None and isinstance(limit.value, str) and not _DURATION.fullmatch(limit.value):

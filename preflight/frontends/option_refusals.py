@@ -142,7 +142,7 @@ def of_values(options: Options, in_source: InSource | None) -> Iterator[Problem]
             for value in values:
                 near = nearest(value, known, SLIP) if isinstance(value, str) and value not in known else ""
                 if near and found.node is not None:
-                    template = "--{name} takes {choices:and}, not {value}; did you mean {near}?"
+                    template = "--{name} accepts {choices:and}, not {value}; did you mean {near}?"
                     message = Message(template, name=name, choices=known, value=value, near=near)
                     yield Problem(REFUSED, message, found.node.span)
 

@@ -128,7 +128,7 @@ def _texts(overrides: Node | None) -> Iterator[Problem]:
     for entry in overrides.entries if overrides is not None and overrides.kind == "mapping" else ():
         name, value = str(entry.key.value), entry.value.value
         if name in NUMBERS and isinstance(value, str) and "${" not in value and not _is_number(value):
-            template = "{name} is the text {value:.40}; Megatron calculates with it, so it must be a number"
+            template = "{name} is the string {value:.40}; it must be a number, because Megatron calculates with it"
             yield Problem(REFUSED, Message(template, name=name, value=value), entry.value.span)
 
 

@@ -282,7 +282,7 @@ def _message(evaluator: Evaluator, row: Row, label: str, own: Source | None) -> 
     guard = shown(before[-1], evaluator.section) if before else ""
     values = ", ".join(_values(evaluator, row))
     if not needed:
-        return Message("{label} refuses this config: {values}", label=label, values=values)
+        return Message("{label} rejects this config: {values}", label=label, values=values)
     if guard:
         template = "{label} needs {needed} if {guard}; {values}"
         return Message(template, label=label, needed=needed, guard=guard, values=values)

@@ -41,7 +41,7 @@ def misspelt(
         near = nearest(value, list(known), SLIP) if value not in known else ""
         if near and not own(value):
             message = Message(
-                "{key} takes {choices:and}, not {value}{hint}",
+                "{key} accepts {choices:and}, not {value}{hint}",
                 key=key,
                 choices=tuple(known),
                 value=value,

@@ -44,12 +44,18 @@ def shown(front_end: FrontEnd, document: Document, surroundings: Surroundings) -
     return Shown(Target(front_end.name, release), file, named=True) if release else None
 
 
+def is_variant(version: str) -> bool:
+    """Whether a version is a variant of a release: 0.5.0.nemotron_3_super."""
+    return "_" in version
+
+
 def with_evidence(front_end: FrontEnd, found: Shown | None) -> FrontEnd:
     """A front end at a described release, with the source that shows the run's own release."""
     if found is None or not found.named:
         return front_end
     own, here = numbers(found.target.version), numbers(front_end.release)
-    named = "" if own in (here, here[: len(own)]) else f"{front_end.name} {found.target.version}"
+    described = own in (here, here[: len(own)]) and not is_variant(found.target.version)
+    named = "" if described else f"{front_end.name} {found.target.version}"
     return front_end._replace(evidence=found.evidence, named=named)
 
 

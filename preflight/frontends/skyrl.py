@@ -43,7 +43,7 @@ def world(run: Run) -> Value:
         count = run.value(f"{PLACE}_nodes").raw * run.value(f"{PLACE}_gpus_per_node").raw
     except (NotKnown, TypeError) as error:
         return unknown(str(error))
-    return trained(run, f"{PLACE}_gpus_per_node", count, "nodes x devices a node")
+    return trained(run, f"{PLACE}_gpus_per_node", count, "nodes × devices per node")
 
 
 @derives("sequence_parallel", "variable_seq_lengths", "bf16", "recompute_granularity")
@@ -58,7 +58,7 @@ def forced(run: Run) -> None:
 def batches(run: Run) -> None:
     """A mini-batch counts prompts (skyrl/train/utils/utils.py, validate_batch_sizes)."""
     each, samples = run.skyrl_trainer_policy_mini_batch_size, run.skyrl_generator_n_samples_per_prompt
-    run.derive("global_batch_size", each * samples, "prompts x samples", of="skyrl_trainer_policy_mini_batch_size")
+    run.derive("global_batch_size", each * samples, "prompts × samples", of="skyrl_trainer_policy_mini_batch_size")
     size = run.tensor_model_parallel_size * run.pipeline_model_parallel_size * run.context_parallel_size
     ranks = run.world_size // size
     if ranks:

@@ -33,7 +33,7 @@ def world(run: Run) -> Value:
         count = run.actor_num_nodes * run.actor_num_gpus_per_node
     except NotKnown as error:
         return unknown(error.because)
-    return run.value("actor_num_gpus_per_node").derived(count, "actor nodes x devices a node")._replace(edits=None)
+    return run.value("actor_num_gpus_per_node").derived(count, "actor nodes × devices per node")._replace(edits=None)
 
 
 @derives("global_batch_size")
@@ -76,7 +76,7 @@ def length(run: Run) -> None:
     if run.num_rollout is None:
         raise NotKnown("the number of rollouts is in the data")
     samples = run.num_rollout * run.rollout_batch_size * run.n_samples_per_prompt
-    run.derive("train_iters", samples // run.global_batch_size, "rollouts x samples / batch", of="num_rollout")
+    run.derive("train_iters", samples // run.global_batch_size, "rollouts × samples / batch", of="num_rollout")
 
 
 @derives("variable_seq_lengths", "moe_token_dispatcher_type")

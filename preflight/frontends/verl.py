@@ -62,7 +62,7 @@ def world(run: Run) -> Value:
         count = run.nnodes * run.n_gpus_per_node
     except (NotKnown, TypeError) as error:
         return unknown(str(error))
-    return trained(run, "n_gpus_per_node", count, "nodes x devices a node")
+    return trained(run, "n_gpus_per_node", count, "nodes × devices per node")
 
 
 @derives("sequence_parallel", "bf16", "fp16", "variable_seq_lengths", "moe_router_load_balancing_type")
@@ -89,7 +89,7 @@ def forced(run: Run) -> None:
 def batches(run: Run) -> None:
     """A mini-batch counts prompts, a micro-batch samples; a dynamic batch counts tokens."""
     run.derive(
-        "global_batch_size", run.ppo_mini_batch_size * run.rollout_n, "prompts x samples", of="ppo_mini_batch_size"
+        "global_batch_size", run.ppo_mini_batch_size * run.rollout_n, "prompts × samples", of="ppo_mini_batch_size"
     )
     if run.use_dynamic_bsz:
         run.lose("micro_batch_size", "with use_dynamic_bsz, micro-batches are filled up to a token limit")

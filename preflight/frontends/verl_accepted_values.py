@@ -107,13 +107,15 @@ def of_sizes(config: Composed, own: Source) -> Iterator[Problem]:
         if node is None or node.kind != "scalar" or node.span.source is own or not found.known:
             continue
         if isinstance(value, str):
-            template = "{key} is a number, not {value:.60}" if value else "{key} must be a number, but has no value"
+            template = (
+                ("{key} must be a number, not {value:.60}") if value else "{key} must be a number, but has no value"
+            )
             yield Problem(REFUSED, Message(template, key=key, value=value), node.span)
         elif key in COUNTS and isinstance(value, float):
             message = Message("{key} is {value}; it must be an integer", key=key, value=value)
             yield Problem(REFUSED, message, node.span)
         elif key in SIZES and isinstance(value, int) and not isinstance(value, bool) and value < 1:
-            yield Problem(REFUSED, Message("{key} is {value}: at least 1 is needed", key=key, value=value), node.span)
+            yield Problem(REFUSED, Message("{key} is {value}; it must be at least 1", key=key, value=value), node.span)
     dynamic, tokens = (config.at(*ACTOR.split("."), name) for name in ("use_dynamic_bsz", TOKENS))
     if dynamic.value is True and tokens.known and tokens.value is None and tokens.node is not None:
         message = Message("use_dynamic_bsz needs {key}, which is null", key=f"{ACTOR}.{TOKENS}")

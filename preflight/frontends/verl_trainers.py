@@ -28,6 +28,7 @@ KEYS = {
     "data.max_length": ("max_length", "int"),
     "data.max_token_len_per_gpu": ("max_token_len_per_gpu", "int"),
     "data.micro_batch_size_per_gpu": ("micro_batch_size", "int"),
+    "data.pad_mode": ("pad_mode", "str"),
     "data.train_batch_size": ("train_batch_size", "int"),
     "data.use_dynamic_bsz": ("use_dynamic_bsz", "bool"),
     "model.lora.rank": ("lora_rank", "int"),

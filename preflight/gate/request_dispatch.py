@@ -59,7 +59,7 @@ def warm(plugins: Plugins, policies: Policies) -> None:
 
 SLOW = 2
 """Allowance for a busy machine, on which the processor seconds of a check take longer."""
-BUSY = "the checker is busy: too many submissions wait"
+BUSY = "the checker is busy, because too many submissions are waiting"
 
 
 def make_work(policies: Policies, recorded: bool) -> Work:
@@ -99,7 +99,7 @@ class Desk:
         try:
             question.submission()
             if not question.body:
-                raise InputError("is empty: there is no job to check", question.bare().name)
+                raise InputError("is empty, so there is no job to check", question.bare().name)
         except InputError as error:
             return self.refuse(question, str(error))
         if (leave := self._budget.leave(question.user, question.key)).why:

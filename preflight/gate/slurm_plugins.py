@@ -56,7 +56,7 @@ def install(folder: Path, name: str, *, socket: Path, seconds: float, open_on_fa
     }
     text = fill(name, values)
     if problem := verify(text):
-        raise InputError(f"the filled-in file is not Lua: {problem}", name)
+        raise InputError(f"the generated file is not valid Lua: {problem}", name)
     target = folder / f"{name}.lua"
     if target.exists() and "preflight" not in target.read_text(encoding="utf-8", errors="replace"):
         raise InputError("already exists and was not created by preflight; merge the two files by hand", str(target))

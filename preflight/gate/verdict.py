@@ -124,7 +124,7 @@ def judge(
     try:
         with deadline(policies.seconds):
             if not submission.data:
-                raise InputError("is empty: there is no job to check", submission.name)
+                raise InputError("is empty, so there is no job to check", submission.name)
             policy = policies.policy._replace(kept=policies.final)
             found = read(submission, plugins, policy, follow=policies.follow, device=policies.device)
     except InputError as error:

@@ -115,6 +115,8 @@ def _change(job: Job, handle: Handle, value: object) -> tuple[tuple[Edit, ...], 
         return job.arguments.export(handle.name, value), f"set {handle.name}={value}"
     flag = job.arguments.spell(handle.name)
     made = job.arguments.put(handle.name, value)
+    if made and len(made[0].key) > 1:  # the typed value may be that of another key
+        flag = str(made[0].key[-1])
     off = next((edit for edit in made if edit.action == "set" and edit.value is False), None)
     if off is not None:
         return made, f"set {'.'.join(map(str, off.key[-2:]))} false"  # one key has the same last word as another

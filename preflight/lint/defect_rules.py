@@ -18,13 +18,13 @@ PREFIX = "known-defect-"
 NOTED = ("slow", "memory", "seldom")
 """Effects that do not change the training, or that affect few runs: they are notes."""
 CONSEQUENCE = {
-    "silent": "training continues without an error, but computes something else",
-    "loses data": "a checkpoint or the data are incomplete",
+    "silent": "training continues without an error, but its result is wrong",
+    "loses data": "a checkpoint or the training data is incomplete",
     "dies": "the run ends with an error",
     "hangs": "ranks wait for each other forever",
     "slow": "the run is slower than it should be",
     "memory": "the run takes more memory than it should",
-    "seldom": "most runs are not affected; the others fail or train something else",
+    "seldom": "most runs are not affected, but the others fail or train incorrectly",
 }
 """The consequence of an effect for the run."""
 Row = Mapping[str, Any]

@@ -41,7 +41,7 @@ def _judged(finding: Finding, job: Job, asked: Target, neighbours: _Neighbours) 
         return finding
     other = next((there for there in held if held[there] is False), None)
     named = {"target": str(job.target), "other": str(other), "version": asked.version}
-    template = "{other} does not refuse it, and {version} is not a known release"
+    template = "{other} accepts it, and {version} is not a known release"
     if other is None:
         template = "checked as {target}, because {version} is not a known release"
     because = Message(template, **named)

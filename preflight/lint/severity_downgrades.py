@@ -154,14 +154,14 @@ def _of_a_checkout(job: Job) -> Doubt | None:
     if has is None:
         return (lambda finding: None if finding.rule in certainty.lacks else finding) if certainty.lacks else None
     template = "{target} checks this, but the code in this checkout does not ({evidence})"
-    because = Message(template, target=str(job.target), evidence=certainty.evidence)
+    because: str = Message(template, target=str(job.target), evidence=certainty.evidence)
     if certainty.lying:
         template = "{target} checks this, but this checkout contains {lying} ({evidence})"
         because = Message(template, target=str(job.target), lying=certainty.lying, evidence=certainty.evidence)
 
     if certainty.patched:
         template = "{target} checks this; the code in this checkout patches it ({evidence})"
-        because = Message(template, target=str(job.target), evidence=certainty.evidence)
+        because = certainty.older or Message(template, target=str(job.target), evidence=certainty.evidence)
 
     def judged(finding: Finding) -> Finding | None:
         if finding.rule in certainty.lacks:
@@ -175,7 +175,7 @@ def _of_a_checkout(job: Job) -> Doubt | None:
         refused = finding.severity is Severity.ERROR or bool(finding.lowered)
         if refused and of_release and has(finding.rule) is False:
             files = (finding.rule, (finding.upstream or "").partition(":")[0])
-            here = certainty.patched or any(map(certainty.lies_here, files))
+            here = (certainty.patched and not certainty.older) or any(map(certainty.lies_here, files))
             told = lowered(own, because) if here else _unfixed(noted(own, because))
             return told if finding.key or finding.kind is Kind.ABSENCE else None
         return own

@@ -123,7 +123,9 @@ class ListOf(ValueKind):
 
     @property
     def words(self) -> str:
-        return f"a list{'' if self.length is None else f' of {self.length}'}, each {self.entry.words}"
+        if self.length is None:
+            return f"a list in which each entry is {self.entry.words}"
+        return f"a list of {self.length} entries, each {self.entry.words}"
 
     @property
     def schema(self) -> Schema:

@@ -56,7 +56,7 @@ def parse_in_this_process() -> None:
 def refuse_involved(data: bytes, parse: Callable[[bytes], object], name: str) -> None:
     """Raises InputError if parsing a long script exceeds the time or memory of a check; short scripts cannot."""
     if len(data) > SMALL and not _Process.confined and not _harmless(data, parse):
-        raise InputError("is too complex: parsing it takes too much time or memory", name)
+        raise InputError("is too complex; parsing it takes too much time or memory", name)
 
 
 @lru_cache(maxsize=8)

@@ -21,7 +21,7 @@ OF_ASCEND: tuple[Signature, ...] = (
         "hccl-environment", C.ENVIRONMENT,
         r"\bEI00(?:01|16)\b",
         "an HCCL environment variable has a value that HCCL does not accept",
-        "the line names the variable: correct it in the script that starts the job, on all nodes",
+        "the line names the variable; correct it in the script that starts the job, on all nodes",
     ),
     Signature(
         "rank-table", C.ENVIRONMENT,
@@ -71,8 +71,8 @@ OF_ASCEND: tuple[Signature, ...] = (
         r"|EZ9999.*AICore|aicore (?:execution|exception)|AICPU execution|aicpu exception"
         r"|\bE39999\b.{0,400}(?:exception|fail)",
         "a kernel on the device failed",
-        "the cause is an address out of range, a device fault or a defect of the operator: ASCEND_LAUNCH_BLOCKING=1 "
-        "names the operator; if the failure stays on one node, test the device (npu-smi, dmesg)",
+        "the cause is an out-of-range address, a device fault or a defect of the operator, which "
+        "ASCEND_LAUNCH_BLOCKING=1 names; if the failure stays on one node, test the device (npu-smi, dmesg)",
     ),
     Signature(
         "npu-kernel-timeout", C.UNKNOWN,
@@ -97,7 +97,7 @@ OF_ASCEND: tuple[Signature, ...] = (
     Signature(
         "npu-arguments", C.PROGRAM,
         _codes("107000|1070(?:03|04|05|08|16|17|18)|5070(?:24|27|28|31|32)"),
-        "CANN's runtime refused an argument of a call",
+        "CANN's runtime rejected an argument of a call",
         "install compatible versions of torch_npu, MindSpore and CANN; otherwise it is a defect of the calling "
         "library",
     ),
@@ -144,7 +144,7 @@ ENVELOPES: tuple[Signature, ...] = (
         r"|GetNext (?:time ?out|error)"
         r"|File ?: .{0,40}minddata/",
         "MindSpore's data pipeline failed",
-        "the line names the file or the operation; with dataset_sink_mode: False the original exception is shown",
+        "the line names the file or the operation; with dataset_sink_mode: False, the original exception is shown",
         weak=True,
     ),
 )  # fmt: skip

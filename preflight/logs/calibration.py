@@ -44,7 +44,7 @@ class Run(NamedTuple):
 def measured_run(name: str, found: Iterations, job: Job) -> Run:
     """A run and its estimate on this cluster. Raises InputError if its device is unknown."""
     if job.cluster.device is None:
-        raise InputError("the device is unknown: give --device", job.documents[0].source.name)
+        raise InputError("the device is unknown; pass --device", job.documents[0].source.name)
     experts = job.plan.model.experts
     time = estimate(job.plan, job.cluster)
     stages = job.memory.stages

@@ -16,7 +16,7 @@ OF_COMMUNICATION: tuple[Signature, ...] = (
         r"|connectFullMesh failed|no socket interface found|Unable to find address for"
         r"|operator name is Hccl|HCCL function error|call hccl api failed|ERR02200|ncclInvalidUsage"
         r"|ncclUnhandledCudaError|EI(?:0009|0018)\b",
-        "a communicator could not be made, or a call to it failed",
+        "a communicator could not be created, or a call to it failed",
         "check the network interface (HCCL_SOCKET_IFNAME, NCCL_SOCKET_IFNAME, GLOO_SOCKET_IFNAME), a firewall, or the "
         "rank table",
         weak=True,
@@ -30,7 +30,7 @@ OF_COMMUNICATION: tuple[Signature, ...] = (
         r"|failure detected by watchdog|Some NCCL operations have failed|flight recorder dumps"
         r"|we are taking the entire process down|[Ww]ait (?:socket|links?) establish",
         "ranks waited for other ranks that had died, hung or fallen behind",
-        "the cause is on the rank that did not respond: read its log, or look up the IP/ID that EI0002 names",
+        "the cause is on the rank that did not respond, so read its log, or look up the IP/ID that EI0002 names",
         weak=True,
     ),
     Signature(
@@ -41,12 +41,12 @@ OF_COMMUNICATION: tuple[Signature, ...] = (
         r"|NCCL WARN .{0,200}(?:[Ff]ail|timed out|[Tt]imeout|closed by remote|refused|[Uu]nreachable|[Ee]rror|abort"
         r"|No route)",
         "a call to the communication library failed",
-        "NCCL_DEBUG=INFO or the device's log (plog) names the call: the network cards and drivers, locked memory "
-        "(`ulimit -l`), or another rank that died",
+        "NCCL_DEBUG=INFO or the device's log (plog) names the call; possible causes are the network cards and "
+        "drivers, locked memory (`ulimit -l`), or another rank that died",
         weak=True,
     ),
     Signature(
-        "worker-died", C.COMMUNICATION,
+        "worker-died", C.UNKNOWN,
         r"A worker died or was killed (?:while executing|by an unexpected)"
         r"|The actor is dead because its (?:worker process|node|owner) has died",
         "Ray reports that a worker died, but not the cause",
@@ -61,7 +61,7 @@ OF_COMMUNICATION: tuple[Signature, ...] = (
         r"|store->get\('[^']{1,40}'\) got error|is setting up NCCL communicator and retr"
         r"|DistStoreError|DistNetworkError|Stop_waiting response is expected|RuntimeError: Connection timed out"
         r"|\[c10d\] .{1,300}(?:timed out|likely a timeout)",
-        "processes did not find each other, or lost the rendezvous store",
+        "processes did not find each other, or lost the connection to the rendezvous store",
         "use the same MASTER_ADDR, MASTER_PORT and number of nodes on each node, a different rank for each node, and "
         "an open port",
         weak=True,

@@ -9,7 +9,7 @@ OF_CHECKPOINTS: tuple[Signature, ...] = (
     Signature(
         "class-not-there", C.CHECKPOINT,
         r"Can't get attribute '\w+' on <module",
-        "a pickled file names a class that this program does not have: another version wrote it",
+        "a pickled file names a class that this program does not have, because another version wrote it",
         "load it with the version that wrote it, or save it again with this one",
     ),
     Signature(
@@ -30,7 +30,7 @@ OF_CHECKPOINTS: tuple[Signature, ...] = (
         "no-such-weight", C.CHECKPOINT,
         r"KeyError: '?\"?(?:\w{1,40}\.){1,12}(?:weight|bias)\b",
         "a table of weights does not contain a name that the program needs",
-        "the checkpoint and the program name the key differently, or one of the two lacks it: use matching versions, "
+        "the checkpoint and the program name the key differently, or one of them lacks it; use matching versions, "
         "the format that the program saves, or a checkpoint that was converted for it",
     ),
     Signature(
@@ -52,7 +52,7 @@ OF_CHECKPOINTS: tuple[Signature, ...] = (
     Signature(
         "flattened-range", C.UPSTREAM,
         r"flattened_range is not supported",
-        "Megatron core 0.17 and later refuse optimizer states that were saved as fully_sharded_model_space",
+        "Megatron core 0.17 and later reject optimizer states that were saved as fully_sharded_model_space",
         "save in the form fully_reshardable (--dist-ckpt-optim-fully-reshardable), or load with core 0.16",
     ),
     Signature(
@@ -106,7 +106,7 @@ OF_CHECKPOINTS: tuple[Signature, ...] = (
         r"(?:FileNotFoundError|No such file).*(?:common\.pt|\.metadata\b|metadata\.json"
         r"|latest_checkpointed|model_optim_rng|\.distcp|\.safetensors|\.ckpt|pytorch_model)|Checkpoint path not found",
         "a file of the checkpoint is missing",
-        "look at the folder from every node: each node reads the checkpoint's metadata, so the folder has to be shared",
+        "look at the folder from every node; each node reads the checkpoint's metadata, so the folder must be shared",
     ),
     Signature(
         "checkpoint-not-found", C.CHECKPOINT,
@@ -127,7 +127,7 @@ OF_CHECKPOINTS: tuple[Signature, ...] = (
         r"|UnpicklingError|corrupt file\?|[Tt]he file might be corrupted|storage has wrong byte size",
         "a checkpoint file is truncated, or is not a checkpoint",
         (
-            "its last save may not have finished: resume from the checkpoint before it; a Git LFS pointer is not a "
+            "its last save may not have finished, so resume from the checkpoint before it; a Git LFS pointer is not a "
             "checkpoint either"
         ),
     ),

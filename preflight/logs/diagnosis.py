@@ -62,6 +62,8 @@ def diagnosed(failures: Sequence[Failure]) -> Diagnosis:
     others = tuple(group for group in rest if not group.first.aftermath)
     ends = root.first.aftermath and in_teardown(tuple(frame.function for frame in root.first.frames))
     cause, says, advice, statement, signature = ENDED if ends else _meaning(root.first)
+    if cause is Cause.UNKNOWN and signature is None and (stage := _stage_elsewhere(root, others)) is not None:
+        (cause, says), advice = stage, ""
     return Diagnosis(root, cause, says, advice, statement, signature, followed, others)
 
 
@@ -71,7 +73,7 @@ def _groups(failures: Iterable[Failure]) -> list[Group]:
         alike.setdefault((one.alike, one.aftermath), []).append(one)
     found = []
     for same in alike.values():
-        first = min(same, key=lambda one: (one.time if one.time is not None else 0.0, one.order))
+        first = min(same, key=lambda one: (one.time if one.time is not None else 0.0, not one.leads, one.order))
         ranks = tuple(sorted({one.rank for one in same if one.rank is not None}))
         found.append(Group(first, ranks, len(same)))
     return found
@@ -105,7 +107,15 @@ def _when(group: Group, stamped: bool) -> tuple[float, ...]:
     if first.aftermath:  # how many ranks waited does not show which one was first
         return (0.0, first.order)
     deepest = 0 if first.whole else -len(first.frames)  # of tracebacks that are cut off the longest shows most
-    return (max(len(group.ranks), 1), deepest, first.order)
+    return (max(len(group.ranks), 1), not first.leads, deepest, first.order)
+
+
+def _stage_elsewhere(root: Group, others: Sequence[Group]) -> tuple[Cause, str] | None:
+    """The activity of the job by a traceback that is cut off, if the exception was printed without its own."""
+    if root.first.frames or not root.first.kind or root.first.aftermath:
+        return None
+    cut = next((group.first for group in others if group.first.kind == "" and group.first.frames), None)
+    return stage_of(cut) if cut is not None and not cut.whole else None
 
 
 def _in_prose(groups: Sequence[Group]) -> Diagnosis:
@@ -227,12 +237,12 @@ def _unsigned(root: Failure, statement: Statement | None, stage: tuple[Cause, st
         return Cause.UNKNOWN, says, "read the worker's own log (/tmp/ray/session_latest/logs/worker-*)", None, None
     if root.aftermath:
         says = Message("the log contains only failures caused by the death of another process")
-        advice = "read the logs of all ranks: the cause is in the log of the first process that died"
-        return Cause.COMMUNICATION, says, advice, None, None
+        advice = "read the logs of all ranks, because the cause is in the log of the first process that died"
+        return Cause.UNKNOWN, says, advice, None, None
     if root.whole and (place := placed(root)) is not None:
         return place[0], place[1], PROGRAMS, statement, None
     if root.whole and root.kind and root.message and not root.frames:
-        says = Message("{kind}: the log has its message, not the place where it was raised", kind=root.kind)
+        says = Message("{kind}: the log contains its message, but not the place where it was raised", kind=root.kind)
         return Cause.UNKNOWN, says, PROGRAMS, statement, None
     return Cause.UNKNOWN, (not root.whole and cut_off(root)) or "I don't know", "", statement, None
 
@@ -256,4 +266,4 @@ def _imports(root: Failure) -> bool:
 
 def _refused(statement: Statement) -> str:
     framework = statement.framework
-    return Message("{framework} refuses this configuration in {place}", framework=framework, place=statement.place)
+    return Message("{framework} rejects this configuration in {place}", framework=framework, place=statement.place)

@@ -6,7 +6,7 @@ from preflight.logs.cause_types import Cause, Signature
 
 C = Cause
 DEFECT = (
-    "a bug in this version, or incompatible component versions: search the framework's issues for the "
+    "it is a bug in this version, or the components have incompatible versions; search the framework's issues for the "
     "last line of the error"
 )
 OF_PYTHON: tuple[Signature, ...] = (
@@ -22,13 +22,13 @@ OF_PYTHON: tuple[Signature, ...] = (
         "exists-already", C.ENVIRONMENT,
         r"FileExistsError(?!: \[Errno)",
         "a file or folder that the program wants to create already exists",
-        "the message names the file or folder: choose another name for this run, or remove what an earlier run left",
+        "the message names the file or folder; choose another name for this run, or remove what an earlier run left",
     ),
     Signature(
         "file-system", C.ENVIRONMENT,
         r"\[Errno (?:5|16|17|36|39|112|116|121)\]|Input/output error|Stale file handle|(?:Remote )?I/O error"
         r"|Transport endpoint is not connected|Directory not empty|FileExistsError|Device or resource busy",
-        "the file system refused the operation, or several processes create the same file",
+        "the file system rejected the operation, or several processes create the same file",
         "check the path in the message: it may be on a network file system under load, or a folder that every rank "
         "creates",
     ),
@@ -44,7 +44,7 @@ OF_PYTHON: tuple[Signature, ...] = (
         "version-refused", C.ENVIRONMENT,
         r"\bversion of .{1,40} (?:is|are) not compatible|[Pp]lease (?:use|install) a version (?:that|of)"
         r"|\b(?:requires?|needs?) (?:\w{1,20} )?[\w.-]{1,30} ?(?:>=|==)\s?v?(?!0\.0\b)\d+\.\d",
-        "another version of a package is required",
+        "a different version of a package is required",
         "install the version that the message names",
     ),
     Signature(
@@ -64,15 +64,15 @@ OF_PYTHON: tuple[Signature, ...] = (
         "no-json", C.DATA,
         r"UnicodeDecodeError|JSONDecodeError|Expecting value: line",
         "the text is not valid JSON, or has another encoding than its reader expects",
-        "the frames name the reader: a data file, a configuration, or the answer of a service; a truncated download "
-        "and a Git LFS pointer have the same symptom",
+        "the frames show what was being read: a data file, a configuration, or the answer of a service; a truncated "
+        "download and a Git LFS pointer have the same symptom",
     ),
     Signature(
         "composition", C.CONFIG,
         r"omegaconf\.errors|ConfigAttributeError|ConfigKeyError|MissingMandatoryValue|InterpolationKeyError"
         r"|ConfigCompositionException|MissingConfigException|LexerNoViableAlt|Error merging|yaml\.\w+\.\w+Error"
         r"|\b\d{1,6} validation errors? for|not used by the HfArgumentParser|Error parsing override|mismatched input '",
-        "a configuration is refused",
+        "a configuration is rejected",
         "`preflight check` names the key and its line",
     ),
     Signature(
@@ -80,8 +80,8 @@ OF_PYTHON: tuple[Signature, ...] = (
         r"[Pp]rocess group has not been initialized|group is (?:not|ot|already) initialized"
         r"|initialize the default process group twice|is not part of (?:group|the process group)",
         "a part of the program uses process groups before they are created, or creates them twice",
-        "check the launcher, compatible versions, and that only one copy of the framework is installed; otherwise "
-        + DEFECT,
+        "check the launcher, that versions are compatible, and that only one copy of the framework is installed; "
+        "otherwise, " + DEFECT,
         weak=True,
     ),
     Signature(
@@ -114,8 +114,9 @@ OF_PYTHON: tuple[Signature, ...] = (
         r"|Tensors must be CUDA and dense|No backend type associated with device|mixed torch\.Tensor and DTensor"
         r"|attempt has been made to start a new process|Tensors must be contiguous|tensors? (?:is|are) on (?:cpu|meta)"
         r"|[Oo]nly Tensors of floating point|devices must match",
-        "the program uses tensors in a way that torch refuses",
-        "recomputation, offloading, frozen parts and LoRA are the usual causes: try without them; then " + DEFECT,
+        "the program uses tensors in a way that torch rejects",
+        "recomputation, offloading, frozen parts and LoRA are the usual causes, so try without them; otherwise, "
+        + DEFECT,
         weak=True,
     ),
     Signature(
@@ -138,8 +139,8 @@ OF_PYTHON: tuple[Signature, ...] = (
         "argument-not-there", C.ENVIRONMENT,
         r"AttributeError: 'Namespace' object has no attribute",
         "the program reads an argument that its parser does not have",
-        "parts of one version: an installed package of the same name as the checkout, a patched framework, or a script "
-        "of another release are the usual causes",
+        "use parts of one version; an installed package with the same name as the checkout, a patched framework, or "
+        "a script from another release are the usual causes",
     ),
     Signature(
         "name-not-there", C.PROGRAM,
@@ -147,8 +148,8 @@ OF_PYTHON: tuple[Signature, ...] = (
         r"|Tensor)[\w.]+' (?:object )?has no attribute"
         r"|couldn't find attribute \w|AttributeError: '\w+' object has no attribute '_[a-z]",
         "the program uses a name that does not exist",
-        "an optional package may be missing, parts may have different versions, or the code path may be "
-            "untested: search the framework's issues for the last line",
+        "an optional package may be missing, parts may have different versions, or the code path may be untested, so "
+        "search the framework's issues for the last line",
         weak=True,
     ),
     Signature(

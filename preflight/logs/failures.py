@@ -9,6 +9,7 @@ from itertools import chain
 
 from preflight.logs.cascading_failures import follows, of_launcher
 from preflight.logs.cause_types import Cause, Signature
+from preflight.logs.launcher_summaries import LauncherSummaries
 from preflight.logs.prefixes import Written, rank_inside, rank_of_file, taken_apart
 from preflight.logs.relevant_lines import Line
 from preflight.logs.signatures import signed
@@ -44,6 +45,8 @@ WAITS = re.compile(r"\bEI000[26]\b|\bEI0015\b|\bEE1002\b")
 """CANN's own code, below an exception, of a device that waited for another one."""
 GOES_ON = 6
 """Lines after the first of an exception that may belong to its message."""
+INDENTED = "   "
+"""The start of a line of source: some prefixes include the first of its four spaces."""
 FEW_WORDS = 3
 NEAR = 400
 """Lines after one of a traceback that may belong to it: lines of other ranks may be in between."""
@@ -75,7 +78,8 @@ class Frame(NamedTuple):
 
 class Failure(NamedTuple):
     """A failure: an exception, or a line that matches a signature. text: the line in the log, without prefixes.
-    repeated: others of its writer followed that it survived; passed: steps of the training followed."""
+    repeated: others of its writer followed that it survived; passed: steps of the training followed.
+    leads: by torchrun's summary, its process failed first."""
 
     kind: str
     message: str
@@ -91,6 +95,7 @@ class Failure(NamedTuple):
     whole: bool = True
     repeated: bool = False
     passed: bool = False
+    leads: bool = False
 
     @property
     def alike(self) -> tuple[str, str, str]:
@@ -105,7 +110,7 @@ class _Open:
     def __init__(self) -> None:
         self.frames: list[Frame] = []
         self.path, self.order, self.told = "", 0, ""
-        self.colon = False
+        self.colon, self.bare = False, False
         self.began, self.chained = False, False
         self.last: Failure | None = None
         self.more = 0
@@ -122,6 +127,7 @@ class Failures:
         self._times: dict[tuple[object, ...], int] = {}
         self._steps: deque[int] = deque(maxlen=SURVIVED)
         self._prose: dict[str, Failure] = {}
+        self._summaries = LauncherSummaries()
         self._seen: dict[str, int] = {}
         self._repeated: dict[bytes, int] = {}
         self._until = 0
@@ -139,7 +145,10 @@ class Failures:
             if self._order > self._until and (not marked or self._is_repeated(line.text)):
                 continue
             written = taken_apart(line.text)
-            self._take(name, line, written if written.rank is not None else written._replace(rank=rank))
+            told = self._summaries.rank(written)
+            if told is not None or written.rank is None:
+                written = written._replace(rank=rank if told is None else told)
+            self._take(name, line, written)
         for by, open_ in self._writers.items():
             self._without_end(name, by, open_)
         self._writers.clear()
@@ -171,7 +180,22 @@ class Failures:
     def found(self) -> tuple[Failure, ...]:
         """The failures in log order; if there are none, lines that may report one in other words."""
         found = (*self._found.values(), *self._later.values()) or tuple(self._prose.values())
-        return tuple(sorted(found, key=lambda one: one.order))
+        return self._attributed(sorted(found, key=lambda one: one.order))
+
+    def _attributed(self, found: list[Failure]) -> tuple[Failure, ...]:
+        """The failures, with those marked of the process that certainly failed first. If no line has a rank and there
+        is only one exception that is not a consequence, it is that process's, or that of all processes that failed."""
+        if (first := self._summaries.first()) is None:
+            return tuple(found)
+        own = [one for one in found if not one.aftermath]
+        raised = [one for one in own if one.kind and one.whole and not one.passed and not one.repeated]
+        alone = all(one.rank is None for one in own) and len(set(map(_first_line, raised))) == 1
+        printed = sum(self._times.get((one.file, one.rank, *one.alike), 1) for one in raised)
+        if alone and (first.sure or printed == first.failed):
+            known = raised[0]._replace(rank=first.rank, leads=True)
+            return tuple(known if one is raised[0] else one for one in found)
+        leads = first.rank if first.sure else -1
+        return tuple(one._replace(leads=True) if one.rank == leads and not one.aftermath else one for one in found)
 
     def _take(self, name: str, line: Line, written: Written) -> None:
         if "^" in written.text:
@@ -206,7 +230,7 @@ class Failures:
         elif (
             open_.frames
             and not open_.frames[-1].source
-            and (text.startswith(("    ", "\t")) or self._order == open_.order + 1)
+            and (text.startswith((INDENTED, "\t")) or self._order == open_.order + 1)
         ):
             open_.frames[-1] = open_.frames[-1]._replace(source=text.strip())
         elif text.startswith("│"):
@@ -237,6 +261,7 @@ class Failures:
         self._keep(made_)
         open_.frames, open_.began, open_.last, open_.more, open_.told = [], False, made_, GOES_ON, ""
         open_.colon = written.text.rstrip().endswith(":")
+        open_.bare = not message and not open_.colon  # Python writes a colon before any message
         self._until = self._order + NEAR
 
     def _other(self, name: str, line: Line, written: Written, open_: _Open) -> None:
@@ -245,7 +270,7 @@ class Failures:
             self._again(open_.last, open_.last.message, (Frame(place[1], int(place[2]), place[3]),))
             open_.last = None
             return
-        if open_.last is not None and open_.more > 0 and text.strip() and (open_.colon or _belongs(text)):
+        if open_.last is not None and open_.more > 0 and text.strip() and _goes_on(text, open_):
             whole = f"{open_.last.message}\n{text.strip()}"
             self._again(open_.last, whole)
             waits = open_.last.aftermath or WAITS.search(text) is not None
@@ -348,6 +373,12 @@ class Failures:
             found[(one.file, one.rank, *longer.alike)] = longer
 
 
+def _first_line(one: Failure) -> tuple[str, str, str]:
+    """The part of an exception that other processes, which write below it, do not change."""
+    kind, message, place = one.alike
+    return kind, message.partition("\n")[0], place
+
+
 def _looks_up_kernel(one: Failure | None) -> bool:
     """Whether an exception is that of a kernel which Triton has not compiled yet: it compiles the kernel next, and
     only the exception that follows ends the job."""
@@ -365,9 +396,9 @@ def _only_informs(text: str, signature: Signature) -> bool:
     return "NCCL INFO" in text and signature.cause is not Cause.COMMUNICATION
 
 
-def _belongs(text: str) -> bool:
+def _goes_on(text: str, open_: _Open) -> bool:
     """Whether a line below an exception continues its message."""
-    return OF_CANN.match(text) is not None or not signed(text)
+    return open_.colon or OF_CANN.match(text) is not None or (not open_.bare and not signed(text))
 
 
 def _names_exception(name: str) -> bool:

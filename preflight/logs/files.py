@@ -31,7 +31,7 @@ def opened(names: Sequence[str]) -> list[str]:
         if name != STDIN and os.path.isdir(name):
             inside = sorted(_in_folder(name))
             if not inside:
-                raise InputError("contains no file with the name of a log", name)
+                raise InputError("contains no log files", name)
             found += inside
         else:
             found.append(name)
@@ -44,7 +44,7 @@ def _in_folder(folder: str) -> Iterator[str]:
         for file in files:
             count += 1
             if count > MOST:
-                raise InputError(f"contains more than {MOST} files: name the logs", folder)
+                raise InputError(f"contains more than {MOST} files; name the logs", folder)
             if file.endswith(SUFFIXES):
                 yield os.path.join(top, file)
 

@@ -15,6 +15,14 @@ OF_EXITS: tuple[Signature, ...] = (
         "the job's time limit, a preemption or a failed node is the cause, not the config",
     ),
     Signature(
+        "hang-up", C.STOPPED,
+        r"closing signal SIGHUP|got signal: 1\b|Received 1 death signal|\bSIGHUP\b.{0,40}(?:received|shutting)",
+        "the session in which the launcher ran was closed",
+        "start the job with a scheduler, in tmux or with nohup: the end of a terminal, of an SSH connection or of an "
+        "interactive allocation ends the processes in it",
+        weak=True,
+    ),
+    Signature(
         "evicted", C.STOPPED,
         r"[Rr]eason: {1,20}(?:Evicted|Preempt\w+)\b|The node had condition: \[\w+\]|\bpod (?:was )?evicted\b"
         r"|\bEvicted +pod/",
@@ -109,7 +117,7 @@ OF_HOSTS: tuple[Signature, ...] = (
         "rdma-transfer", C.COMMUNICATION,
         r"got completion with error|Got completion from peer .{0,80}with (?:error|status)",
         "an RDMA transfer to another node failed",
-        "look for the first process that ended: error or status 12 means that the other end did not answer; if no "
+        "look for the first process that ended; error or status 12 means that the other end did not answer; if no "
         "process ended, check the links and cards between the nodes (ibstat, ethtool -S)",
         weak=True,
     ),

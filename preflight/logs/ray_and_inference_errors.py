@@ -37,7 +37,8 @@ OF_ENGINES: tuple[Signature, ...] = (
         r"|[Mm]odel[ _]type:? \S{0,40} (?:is )?not (?:yet )?supported"
         r"|No (?:\w{1,20} )?bridge (?:is )?(?:found|registered)",
         "a library does not know the model, or knows it under another name",
-        "use a newer transformers, vLLM, SGLang or bridge: each knows only the models of its time",
+        "use a newer version of transformers, vLLM, SGLang or the bridge, because each knows only the models of its "
+        "time",
     ),
     Signature(
         "tokenizer", C.ENVIRONMENT,
@@ -55,7 +56,7 @@ OF_ENGINES: tuple[Signature, ...] = (
     Signature(
         "chat-template", C.DATA,
         r"jinja2\.exceptions",
-        "the chat template refused the messages, or cannot be rendered",
+        "the chat template rejected the messages, or cannot be rendered",
         "compare the roles and their order in the messages with the template, then check the template itself",
     ),
     Signature(
@@ -99,7 +100,7 @@ OF_ENGINES: tuple[Signature, ...] = (
         r"|mpirun was unable|There are not enough slots available|docker: Error|OCI runtime|nvidia-container-cli: "
         r"|Error response from daemon|[Ee]xec format error|ImagePullBackOff|CrashLoopBackOff|Unable to create step",
         "the scheduler, the container runtime or MPI could not start the processes on a node",
-        "the line names the node and the step: check the node's services, permissions and image, and the launcher's "
+        "the line names the node and the step; check the node's services, permissions and image, and the launcher's "
         "log",
         weak=True,
     ),
@@ -111,7 +112,7 @@ OF_ENGINES: tuple[Signature, ...] = (
         "give Ray more shared memory (--shm-size) or disk, or use smaller batches between its actors",
     ),
     Signature(
-        "accelerator-of-actor", C.ENVIRONMENT,
+        "accelerator-of-actor", C.UNKNOWN,
         r"RayTaskError: \(AcceleratorError\)",
         "Ray reports that a device call failed in an actor",
         "the actor's own log (/tmp/ray/session_latest/logs/worker-*) contains the device's message",
@@ -125,7 +126,7 @@ OF_ENGINES: tuple[Signature, ...] = (
         r"|50[0234] (?:Internal Server Error|Bad Gateway|Service Unavailable|Gateway Timeout)"
         r"|Server process terminated|AsyncEngineDeadError|Background loop (?:has errored|is stopped)",
         "a service, such as the generation engine, failed or does not answer",
-        "its own log has the reason: the first exception of EngineCore, the scheduler or the worker",
+        "its own log contains the reason, which is the first exception of EngineCore, the scheduler or the worker",
         weak=True,
     ),
     Signature(
@@ -147,7 +148,7 @@ OF_ENGINES: tuple[Signature, ...] = (
         r"wandb\.(?:errors|sdk)\.|\bwandb backend|\bCommError\b|api_key not configured|No API key configured"
         r"|swanlab\.\w*[Ee]rror"
         r"|mlflow\.exceptions|UsageError: (?:api_key|Permission)",
-        "the experiment tracking service refused the request or could not be reached",
+        "the experiment tracking service rejected the request or could not be reached",
         "check the API key and the network of the node, or use the offline mode",
     ),
     Signature(
@@ -158,14 +159,22 @@ OF_ENGINES: tuple[Signature, ...] = (
         r"|ClientConnectorError|APIConnectionError|StatusCode\.UNAVAILABLE|TimeoutError: \[Errno"
         r"|httpx\.\w+Error",
         "a network call timed out, or a host did not respond or could not be found",
-        "from the job's node, check the name and port in the message: many nodes have no access to the internet",
+        "from the job's node, check the name and port in the message; many nodes have no internet access",
+        weak=True,
+    ),
+    Signature(
+        "request-refused", C.ENVIRONMENT,
+        r"Client error '40[13] |\" 40[13] (?:Forbidden|Unauthorized)",
+        "a service rejected a request",
+        "if the service belongs to the job, a proxy answered in its place: put the addresses of the nodes into "
+        "no_proxy; otherwise check the key or the permissions",
         weak=True,
     ),
     Signature(
         "waited-too-long", C.COMMUNICATION,
         r"\b(?:Get)?TimeoutError\b",
         "a part of the program did not answer another part in time",
-        "the cause is in the part that did not answer: read its log; the message names the part, or its time limit",
+        "the cause is in the part that did not answer, so read its log; the message names the part, or its time limit",
         weak=True,
     ),
 )  # fmt: skip

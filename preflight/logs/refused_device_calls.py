@@ -10,7 +10,7 @@ OF_DEVICES: tuple[Signature, ...] = (
         "cublas", C.UNKNOWN,
         r"CUBLAS_STATUS_(?!ALLOC)\w+|cuBLAS Error:|cuBLAS API failed|cublasLt\w* (?:failed|error)"
         r"|Unable to find (?:any )?suitable (?:cuBLAS|algorithm)|HIPBLAS_STATUS_\w+",
-        "cuBLAS refused a matrix product",
+        "cuBLAS rejected a matrix product",
         "check that driver, CUDA and torch are compatible and that only one copy of cuBLAS is on the path; a full "
         "device memory or an earlier index out of bounds can also cause this",
     ),
@@ -18,7 +18,7 @@ OF_DEVICES: tuple[Signature, ...] = (
         "device-runtime", C.ENVIRONMENT,
         r"CUDA error(?: \(.{1,200}\))?: (?:peer access|invalid device (?:function|context)"
         r"|mapping of|CUDA-capable device|API call is not supported)",
-        "the device's runtime refused a call",
+        "the device's runtime rejected a call",
         "check the topology of the devices (peer access), the driver, and that the libraries were built for this "
         "device",
     ),
@@ -27,9 +27,9 @@ OF_DEVICES: tuple[Signature, ...] = (
         r"CUDA error(?: \(.{1,200}\))?: (?:invalid (?:argument|configuration|resource handle"
         r"|memory|program counter)|too many resources|the launch timed out|an illegal instruction|hardware stack"
         r"|context is destroyed|driver shutting down|unspecified launch failure)"
-        r"|[Cc]uda failure \d|Cuda failure '|CUDA driver error|cudaError[A-Z]\w+|HIP error:"
+        r"|[Cc]uda failure \d|Cuda failure '|CUDA driver error|cudaError[A-Z]\w+|HIP error:|cudaError error: \d"
         r"|unspecified launch failure|HSA_STATUS_ERROR_(?!OUT_OF_RES)\w+|\bXid\b.{0,60}: (?:13|43|45)\b",
-        "a device runtime call was refused",
+        "a device runtime call was rejected",
         "CUDA_LAUNCH_BLOCKING=1 names the operator; after that, check the driver, the device topology (peer access) "
         "and libraries built for other versions",
     ),
@@ -54,7 +54,7 @@ OF_DEVICES: tuple[Signature, ...] = (
         "compiler-of-operators", C.UNKNOWN,
         r"\[E[9AB][A-Z\d]\d{3}\] |\bTVMError\b|\bTBEException\b|exceed bound of memory: local\.",
         "CANN could not compile an operator for these shapes and types",
-        "the message names the operator: try another shape or precision, or a newer version of CANN; otherwise it is "
+        "the message names the operator; try another shape or precision, or a newer version of CANN; otherwise it is "
         "a defect or a limit of the operator",
         weak=True,
     ),
@@ -63,7 +63,7 @@ OF_DEVICES: tuple[Signature, ...] = (
         r"[\]:] +Check failed: |: Assertion [`'](?!.*thread: ).{1,200}' failed\.?$|\bAssertion failed: "
         r"|std::(?:length_error|out_of_range|runtime_error|logic_error)",
         "a check in a C++ library failed",
-        "the message names the condition, and often the file: search the library's issues for it, and install "
+        "the message names the condition, and often the file; search the library's issues for it, and install "
         "versions that were built together",
         weak=True,
     ),
@@ -75,8 +75,8 @@ OF_DEVICES: tuple[Signature, ...] = (
         r"|^LLVM ERROR"
         r"|^pure virtual method called|^terminate called without an active exception",
         "a C++ library failed",
-        "libraries that were built for another version of torch, Python or the device are the usual cause: rebuild "
-        "them, or use an image in which everything was built together",
+        "libraries that were built for another version of torch, Python or the device are the usual cause, so "
+        "rebuild them, or use an image in which everything was built together",
         weak=True,
     ),
     Signature(
@@ -90,8 +90,8 @@ OF_DEVICES: tuple[Signature, ...] = (
         "arguments-of-operator", C.PROGRAM,
         r"'errCode': 'E[5-8]\d{4}'|\bIn op(?:\[\w{1,80}\])?, the (?:parameter|shape|num|format|dtype|data)"
         r"|\bE[5-8]\d{4}: {1,4}In op\b",
-        "CANN's compiler refuses a value, a shape or a type that an operator gets",
-        "the message names the operator and its parameter; the stack of the network names the line of the model",
+        "CANN's compiler rejects a value, a shape or a type that an operator gets",
+        "the message names the operator and its parameter; the network's stack trace names the line in the model",
     ),
     Signature(
         "operator-of-cann", C.ENVIRONMENT,
@@ -100,7 +100,7 @@ OF_DEVICES: tuple[Signature, ...] = (
         r"|\bERR0\d007 (?:OPS|PTA|GRAPH)|setup failed!$|Select kernel failed|No kernel (?:is )?registered"
         r"|Unsupported op \[|[Oo]p(?:erator)? \S{1,40} (?:is )?not (?:supported|implemented) (?:on|for) (?:Ascend|npu)"
         r"|Could not run '\S+' with arguments from the '\S+' backend|Load op info form json",
-        "a CANN operator is not available for this device, or refuses its arguments",
+        "a CANN operator is not available for this device, or rejects its arguments",
         "install compatible versions of CANN and its kernel package, nnal, the driver and torch_npu or MindSpore; "
         "if they are compatible, check the shapes and types in the lines below the message",
     ),
@@ -114,7 +114,7 @@ OF_DEVICES: tuple[Signature, ...] = (
     Signature(
         "other-call", C.UNKNOWN,
         r"\b(?:CUDA|HIP|MUSA)(?: driver| runtime)? error(?: \(\d+\))?: |Triton Error \[",
-        "a device runtime call was refused",
+        "a device runtime call was rejected",
         "the driver, the runtime's libraries and torch must be compatible; CUDA_LAUNCH_BLOCKING=1 names the "
         "operator",
         weak=True,

@@ -26,19 +26,29 @@ COUNTED = 256 << 20
 """Bytes up to which lines are counted."""
 TRACEBACK = b"Traceback (most recent call last)"
 EVERYWHERE = (TRACEBACK, b"rror")
-ALL = re.compile(
-    rb"Traceback \(|rror|ERROR|xception|CRITICAL|F(?:ATAL|atal)|\bE[A-Z\d]\d{4}\b|ut of memory|OOM|oom[-_]kill"
-    rb"|Memory not|Killed|CANCELLED|TIME LIMIT|egmentation|[Bb]us err|dumped|SIG[A-Z]{3}|Signal \d|atchdog|terminate"
-    rb"|No space|SetDevice|Invalid dev|could not|disappeared|does not exist|ssertion|triggered|ailed|ismatch"
-    rb"|\bFile \"|torch_extensions|not (?:found|divis|supp|match|regis)|was unable|NCCL WARN|ccess fault|ailure"
-    rb"|Can't get|got stuck|orker died|issing key|nexpected key|imes? out|imeout|imed out|virtual method"
-    rb"|ermission denied|annot (?:alloc|open|conn|find)|navailable|nable to|nconsistent|\bXid\b|No such"
-    rb"|refused|busy|unreachable|too old"
-    rb"|already in use|abnormal|memory (?:isn|pressure|limit)|_(?:dynamo|inductor)\.exc"
-    rb"|Weights only|xit ?[Cc]ode|return code|NaN|\.py:\d+ in |\xe2\x9d\xb1|\?\?\?:0|length: 0"
-    rb"|Failing at|signal: |low on res|Evicted|Pressure\]|ephemeral|deadline|Memory on the node|is invalid|split by"
-    rb"|errCode|TVMError|\bAborted\b|: Killed|Terminated|mpirun |prterun "
+WORDS: tuple[bytes, ...] = tuple(
+    word.encode()
+    for word in (
+        "Traceback (|rror|ERROR|xception|CRITICAL|FATAL|Fatal|ut of memory|OOM|oom-kill|oom_kill|Memory not|Killed"
+        "|CANCELLED|TIME LIMIT|egmentation|us err|dumped|atchdog|terminate|No space|SetDevice|Invalid dev|could not"
+        '|disappeared|does not exist|ssertion|triggered|ailed|ismatch|File "|torch_extensions|not found|not divis'
+        "|not supp|not match|not regis|was unable|NCCL WARN|ccess fault|ailure|Can't get|got stuck|orker died"
+        "|issing key|nexpected key|ime out|imes out|imeout|imed out|virtual method|ermission denied|annot alloc"
+        "|annot open|annot conn|annot find|navailable|nable to|nconsistent|Xid|No such|refused|busy|unreachable"
+        "|too old|already in use|abnormal|memory isn|memory pressure|memory limit|_dynamo.exc|_inductor.exc"
+        "|Weights only|xit code|xit Code|xitcode|xitCode|return code|NaN|❱|???:0|length: 0|Failing at|signal: "
+        "|low on res|Evicted|Pressure]|ephemeral|deadline|Memory on the node|is invalid|split by|errCode|TVMError"
+        "|Aborted|Terminated|mpirun |prterun "
+    ).split("|")
 )
+"""Words of which one is in every line that shows a failure, except for those of `CODES`."""
+CODES = (
+    re.compile(rb"E(?<![A-Za-z0-9_]E)[A-Z\d]\d{4}\b"),
+    re.compile(rb"SIG[A-Z]{3}"),
+    re.compile(rb"Signal \d"),
+    re.compile(rb"\.py:\d+ in "),
+)
+"""Other signs of a failure. Each begins with a fixed character, for which a text is searched fast."""
 
 
 class Reads(Protocol):
@@ -122,12 +132,27 @@ class _Reader:
         self.passed += len(block)
 
 
-def _each(text: bytes) -> Iterator[int]:
+def _each(text: bytes) -> list[int]:
     """The places of all markers; one for several close together."""
-    found = ALL.search(text)
-    while found is not None:
-        yield found.start()
-        found = ALL.search(text, found.start() + AFTER // 2)
+    found = _some(text, WORDS)
+    for code in CODES:
+        match = code.search(text)
+        while match is not None:
+            found.append(match.start())
+            match = code.search(text, match.start() + AFTER // 2)
+    return sorted(found)
+
+
+def _marks(text: bytes, start: int, end: int) -> list[int]:
+    """The places of markers in a part of a text: of each kind at most one for a line."""
+    found = [match.start() for code in CODES for match in code.finditer(text, start, end)]
+    for word in WORDS:
+        at = text.find(word, start, end)
+        while at >= 0:
+            found.append(at)
+            line_end = text.find(b"\n", at, end)
+            at = text.find(word, line_end, end) if line_end >= 0 else -1
+    return sorted(found)
 
 
 def _some(text: bytes, markers: tuple[bytes, ...]) -> list[int]:
@@ -141,7 +166,7 @@ def _some(text: bytes, markers: tuple[bytes, ...]) -> list[int]:
     return sorted(found)
 
 
-def _near(text: bytes, markers: Iterator[int] | list[int], open_: bool) -> list[Span]:
+def _near(text: bytes, markers: list[int], open_: bool) -> list[Span]:
     """The parts of a text near its markers, as whole lines. open_: the previous block ended inside such a part."""
     spans: list[Span] = [(0, _line_end(text, AFTER))] if open_ else []
     reach = -1
@@ -172,8 +197,14 @@ def _lines(text: bytes, spans: list[Span], first: int) -> Iterator[Line]:
     for start, end in spans:
         number += text.count(b"\n", counted, start) if first else 0
         counted = end
+        marks, offset = _marks(text, start, end), start
+        at = 0
         for line in text[start:end].split(b"\n"):
-            marked = ALL.search(line) is not None
-            yield Line(number if first else 0, _shortened(line).decode("utf-8", "replace").rstrip("\r"), marked)
+            offset += len(line) + 1
+            before = at
+            while at < len(marks) and marks[at] < offset:
+                at += 1
+            text_ = _shortened(line).decode("utf-8", "replace").rstrip("\r")
+            yield Line(number if first else 0, text_, at > before)
             number += 1
         number -= 1 if text[start:end].endswith(b"\n") else 0

@@ -59,9 +59,10 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|DefaultCPUAllocator: can't allocate memory|Cannot allocate memory|^MemoryError\b|exceeded.*memory limit"
         r"|Detected \d+ oom[-_]kill|slurmstepd.*[Oo]ut [Oo]f [Mm]emory|due to memory pressure|\(OOM\)"
         r"|running low on memory|exceeds the memory usage threshold|RayOutOfMemoryError|std::bad_alloc"
-        r"|ArrayMemoryError|Unable to allocate [\d.]+ [KMGT]iB for an array",
+        r"|ArrayMemoryError|Unable to allocate [\d.]+ [KMGT]iB for an array|cudaHostAlloc failed"
+        r"|Out of memory\. Memory malloc failed",
         "the host ran out of memory, or reached a memory limit",
-        "the node's memory is exhausted, not the device's: use fewer data loader workers, and do not let every "
+        "the node's memory is exhausted, not the device's, so use fewer data loader workers, and do not let every "
         "process read a whole checkpoint",
     ),
     Signature(
@@ -75,8 +76,8 @@ SIGNATURES: tuple[Signature, ...] = (
         "bus-error", C.ENVIRONMENT,
         r"[Bb]us error|SIGBUS|[Ss]ignal 7\b|return code = -7\b|exitcode *: -7\b|exit code:? (?:135|-7)\b",
         "a process ended with a bus error, because memory that it had mapped could not be provided",
-        "most often the shared memory of the container is too small: use a larger --shm-size or --ipc=host, or fewer "
-        "data loader workers; a full disk under a mapped file and failing memory have the same symptom",
+        "most often, the shared memory of the container is too small, so use a larger --shm-size or --ipc=host, or "
+        "fewer data loader workers; a full disk under a mapped file and failing memory have the same symptom",
     ),
     Signature(
         "disk-full", C.ENVIRONMENT,
@@ -118,7 +119,7 @@ SIGNATURES: tuple[Signature, ...] = (
         "stale-lock", C.ENVIRONMENT,
         r"torch_extensions/\S* as PyTorch extensions root",
         "the log ends where an extension of PyTorch is built",
-        "a killed build leaves a lock that other processes wait for: remove the `lock` file below "
+        "a killed build leaves a lock that other processes wait for, so remove the `lock` file below "
         "~/.cache/torch_extensions and start again",
         weak=True,
     ),
@@ -155,7 +156,8 @@ SIGNATURES: tuple[Signature, ...] = (
         r"ModuleNotFoundError|No module named|ImportError|cannot import name|(?:TransformerEngine"
         r"|Transformer Engine|apex|flash[-_]attn) "
         r"(?:is not|not|must be) (?:available|installed|found)|Please install (?:apex|transformer|flash)"
-        r"|requires? .* to be installed|\bnot installed\. Please (?:run|install)",
+        r"|requires? .* to be installed|\bnot installed\. Please (?:run|install)"
+        r"|custom CUDA extension \w{1,60} module is not found",
         "a package, or a name in it, could not be imported",
         "in the job's environment, install the version that this framework release requires",
     ),
@@ -215,7 +217,7 @@ SIGNATURES: tuple[Signature, ...] = (
         "cudnn", C.UNKNOWN,
         r"CUDNN_STATUS_(?!ALLOC)\w+|ptrDesc->finalize|c[uU]DNN [eE]rror|unable to find an engine to execute"
         r"|No valid (?:engine configs|execution plans)",
-        "cuDNN refused an operation",
+        "cuDNN rejected an operation",
         "torch, cuDNN and the packages built on them must have compatible versions; full device memory can also "
         "cause this",
     ),
@@ -223,13 +225,13 @@ SIGNATURES: tuple[Signature, ...] = (
         "main-gradient", C.CONFIG,
         r"has no attribute 'main_grad'|gradient accumulation fusion (?:is|requires|but)",
         "a parameter has no `main_grad` buffer for its gradient",
-        "gradient accumulation in a fused kernel needs the buffer: use --no-gradient-accumulation-fusion, or a "
+        "gradient accumulation in a fused kernel needs the buffer, so use --no-gradient-accumulation-fusion, or a "
         "data-parallel wrapper that creates the buffers",
     ),
     Signature(
         "transformer-engine", C.CONFIG,
         r"FP8 execution|Float8\w* requires|[Nn]o dot product attention (?:support|backend)",
-        "Transformer Engine does not support this precision, these sizes or this attention",
+        "Transformer Engine does not support this precision, these sizes or this kind of attention",
         "use sizes that its kernels support (multiples of 16 for FP8), another --fp8-recipe or --attention-backend, "
         "or a newer version",
         weak=True,
@@ -237,9 +239,9 @@ SIGNATURES: tuple[Signature, ...] = (
     Signature(
         "argument-of-model", C.PROGRAM,
         r"TypeError: (?:\w{1,60}(?:For[A-Z]\w{1,60}|Model)\.|lce_)forward\(\) got an unexpected keyword",
-        "the model gets an argument that its `forward` does not accept",
+        "the model receives an argument that its `forward` does not accept",
         "a column of the data set, an option of another model, or incompatible versions of the model's code and the "
-        "trainer are possible causes: the frames show which part passes the argument",
+        "trainer are possible causes; the frames show which part passes the argument",
         weak=True,
     ),
     Signature(
@@ -249,8 +251,8 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|AttributeError: (?:partially initialized )?module \S+ has no attribute"
         r"|takes \d+ positional arguments? but \d+|\w\(\) takes no arguments",
         "a part of the program uses a name or arguments that another part does not have",
-        "usually the versions of two parts differ: install compatible versions; a configuration saved by an older "
-        "version is another possible cause",
+        "usually, the versions of two parts differ, so install compatible versions; a configuration saved by an "
+        "older version is another possible cause",
     ),
     *OF_CHECKPOINTS,
     Signature(
@@ -261,7 +263,7 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|does not appear to have a file named|modelscope\.hub\.errors|gated repo|40[134] Client Error"
         r"|is not a valid model identifier|Incorrect path_or_model_id|[Rr]epo id must",
         "a file of a model, a tokenizer or a dataset is not available",
-        "download it before the job and name its folder; nodes often have no network",
+        "download it before the job and name its folder, because nodes often have no network",
     ),
     *OF_ENGINES,
     Signature(
@@ -292,11 +294,22 @@ SIGNATURES: tuple[Signature, ...] = (
         "no-data", C.DATA,
         r"(?:FileNotFoundError|No such file)(?!.*(?:config|token|index|metadata)\w{0,40}\.json).*\.(?:idx|bin|jsonl?"
         r"|parquet|mindrecord|arrow|npy)\b"
-        r"|_document not exists|[Dd]ataset \S+ (?:not exists|does not exist)|dataset.*out of range"
-        r"|stack expects each tensor to be equal size|expected sequence of length \d+ at dim"
-        r"|last[- _]epoch number of samples|exceeds num_sequences_per_epoch",
+        r"|_document not exists|[Dd]ataset \S+ (?:not exists|does not exist)|dataset.*out of range",
         "the data is missing, or has an unexpected format",
         "--data-path takes the prefix of preprocessed files; remove the half-written index of a killed job",
+    ),
+    Signature(
+        "uneven-samples", C.DATA,
+        r"stack expects each tensor to be equal size|expected sequence of length \d+ at dim",
+        "the samples of a batch have different sizes",
+        "pad, truncate or pack the samples to the same length, or use a collator that does so",
+    ),
+    Signature(
+        "too-little-data", C.DATA,
+        r"last[- _]epoch number of samples|exceeds num_sequences_per_epoch",
+        "the data set is too small for the sequence length, or for the number of samples that the run requires",
+        "`preflight check --site` shows how many tokens and samples each split has; use more data, fewer iterations "
+        "or another --split",
     ),
     Signature(
         "no-file", C.ENVIRONMENT,
@@ -311,12 +324,14 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|[Nn]umber of placeholder|multimodal tokens? .* (?:mismatch|placeholders)"
         r"|[Nn]umber of (?:image|video|audio)s? .{0,60}(?:not|n't) match",
         "a sample has more or fewer placeholders for images, video or sound than features",
-        "a sample that is truncated at the maximum length loses placeholders: raise the maximum, or use smaller images",
+        "a sample that is truncated at the maximum length loses placeholders, so raise the maximum, or use smaller "
+        "images",
     ),
     Signature(
         "token-out-of-bounds", C.DATA,
         r"srcIndex < srcSelectDimSize|t < n_classes|out of range in self",
-        "an index is outside its table: compare token ids with the vocabulary, and positions with the position table",
+        "an index is outside its table, so compare token ids with the vocabulary, and positions with the position "
+        "table",
         "compare the tokenizer that made the data with that of the run, and the length of the samples with the "
         "positions of the model",
     ),
@@ -324,9 +339,9 @@ SIGNATURES: tuple[Signature, ...] = (
         "index-out-of-bounds", C.UNKNOWN,
         r"(?<!list )(?<!tuple )(?<!string )(?<!pop )index out of (?:bounds|range)"
         r"|device-side assert triggered|(?:Index|ScatterGather)Kernel\.cu.*Assertion",
-        "a kernel refused an index or a value",
-        "CUDA_LAUNCH_BLOCKING=1 names the operator: in an embedding or a loss compare the token ids with the "
-        "vocabulary, elsewhere the packing of samples and the masks",
+        "a kernel rejected an index or a value",
+        "CUDA_LAUNCH_BLOCKING=1 names the operator; in an embedding or a loss, compare the token ids with the "
+        "vocabulary, and elsewhere, check the packing of samples and the masks",
         weak=True,
     ),
     Signature(
@@ -343,7 +358,7 @@ SIGNATURES: tuple[Signature, ...] = (
         r"(?:event|notify) wait timeout|\((?:EVENT|NOTIFY)_WAIT\)",
         "a device waited for an event that did not occur, usually on another rank",
         (
-            "the cause is on the missing rank: read its log; if the work between steps is long, set a larger "
+            "the cause is on the missing rank, so read its log; if the work between steps is long, set a larger "
             "HCCL_EXEC_TIMEOUT"
         ),
     ),
@@ -352,7 +367,7 @@ SIGNATURES: tuple[Signature, ...] = (
         r"CUDA error: (?:operation not supported|unknown error|initialization error|system (?:not yet|has unsupported))"
         r"|driver on your system is too old|[Dd]river version is (?:too old|insufficient)"
         r"|cuInit.*failed|forward compatibility was attempted|nvmlInit\w* failed|Failed to initialize NVML",
-        "the driver refused a call",
+        "the driver rejected a call",
         "the driver, the container runtime and torch must be compatible; a virtual device does not support everything",
     ),
     Signature(
@@ -368,8 +383,9 @@ SIGNATURES: tuple[Signature, ...] = (
         r"illegal memory access|Memory access fault by GPU|misaligned address"
         r"|\bXid\b.{0,60}: 31\b",
         "a kernel accessed memory outside its bounds",
-        "CUDA_LAUNCH_BLOCKING=1 names the operator: indices and lengths that it gets, or a library that was built "
-        "for another version; if the failure stays with one node, test the device (dmesg, nvidia-smi -q)",
+        "CUDA_LAUNCH_BLOCKING=1 names the operator; check the indices and lengths that it gets, and whether a "
+        "library was built for another version; if the failure stays on one node, test the device (dmesg, nvidia-smi "
+        "-q)",
     ),
     *OF_DEVICES,
     Signature(
@@ -389,7 +405,7 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|ambiguous option|expected (?:one|at least one|\d+) arguments?"
         r"|got an unexpected keyword|Key '[\w.]+' is not in struct|Could not override",
         "the program does not accept an argument in this form",
-        "`preflight check` names the option that was meant, or that this release no longer has",
+        "`preflight check` names the intended option, or the option that this release no longer has",
     ),
     *OF_PYTHON,
 )  # fmt: skip

@@ -32,7 +32,7 @@ class OfJob(NamedTuple):
 def logs_of_job(id: str) -> OfJob:
     """The scheduler's report on a job. Raises InputError if there is no such job, or its commands are missing."""
     if not ID.fullmatch(id):
-        raise InputError(f"--job {id}: a Slurm job id is expected")
+        raise InputError(f"--job {id} is not a Slurm job id")
     record = _asked("scontrol", "show", "job", "-o", id) or ""
     account = _asked("sacct", "-j", id, "-n", "-P", "-o", "State,ExitCode,StdOut,StdErr") or ""
     if not record and not account:

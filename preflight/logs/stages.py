@@ -23,7 +23,7 @@ class Stage(NamedTuple):
 
 
 DIVIDE = (
-    "sizes are not divisible by the number of ranks in a group: compare the sequence length, padding or packing with "
+    "sizes are not divisible by the number of ranks in a group; compare the sequence length, padding or packing with "
     "the tensor- and context-parallel sizes"
 )
 LOADED = "it died while packages were loaded or processes started"
@@ -86,7 +86,7 @@ STAGES = (
     Stage(
         Cause.ENVIRONMENT,
         r":_?pin_memory\w*$",
-        "it died while memory of the host was prepared for copies to the device",
+        "it died while host memory was being prepared for copies to the device",
         near=2,
     ),
     Stage(
@@ -235,13 +235,13 @@ def stage_of(failure: Failure) -> tuple[Cause, str] | None:
     """The activity of the job, from the innermost frame that shows it, or from the words; None if neither does."""
     own = any(of_framework(frame) for frame in failure.frames[-1:])
     if failure.kind in CHECKED and any(CHECKS.search(frame.source) for frame in failure.frames[-1:]):
-        return Cause.CONFIG, "the program refused the configuration"
+        return Cause.CONFIG, "the program rejected the configuration"
     if failure.kind == "KeyError" and ASKS.search(failure.frames[-1].source if failure.frames else ""):
         return Cause.CONFIG, "the program reads a key that the configuration does not have"
     if failure.kind != "AttributeError" and SHAPES.search(failure.message):
         return Cause.CONFIG, "sizes are not divisible or do not match: the message names them"
     if failure.kind in CHECKED and OPTION.search(failure.message):
-        return Cause.CONFIG, "the program refused the configuration"
+        return Cause.CONFIG, "the program rejected the configuration"
     refused = _refused(failure, own)
     elsewhere = failure.whole and any(NO_FILES.search(frame.file) for frame in failure.frames[-1:])
     for at, frame in enumerate(reversed(_walked(failure)), 1):
@@ -258,7 +258,7 @@ def stage_of(failure: Failure) -> tuple[Cause, str] | None:
                 sets = refused is not None and stage.cause in (Cause.CHECKPOINT, Cause.DATA)
                 return refused if sets and not READ.search(failure.message) else (stage.cause, stage.says)
     if failure.kind == "RuntimeError" and SIZES.search(failure.message):
-        return Cause.CONFIG, "the program refused the configuration"
+        return Cause.CONFIG, "the program rejected the configuration"
     if _in_imports(failure):
         return Cause.ENVIRONMENT, LOADED
     if refused is not None:

@@ -84,14 +84,14 @@ def _argument(job: Job, name: str, value: Value, buffer: Buffer) -> Iterator[str
     shown = name if "." in name else arguments.spell(name)
     yield f"**{shown}** = `{_shown(effective)}`" + (f" ({heading(job)})" if job.target.version else "")
     if effective.raw != value.raw:
-        yield f"typed as `{_shown(value)}`; {effective.note or 'the framework changes it'}"
+        yield f"written as `{_shown(value)}`; {effective.note or 'the framework changes it'}"
     if about := described(job, shown, value):
         yield about
     default = arguments.default(name)
     if default.known and default.raw is not None:
         yield f"default `{default.raw}`"
     if what := arguments.decides(name):
-        yield f"decides {what}"
+        yield f"determines {what}"
     if memory := _memory(job, value, buffer):
         yield memory
 
@@ -126,7 +126,7 @@ def _memory(job: Job, value: Value, buffer: Buffer) -> str:
     then = _with(value, other, buffer) if other is not None else None
     if then is None or abs(then.span[1] - now.span[1]) < 0.01 * GIB:
         return ""
-    return f"memory of the fullest stage {between(*now.span)} GiB, with `{other}` {between(*then.span)} GiB"
+    return f"memory of the fullest stage: {between(*now.span)} GiB; with `{other}`: {between(*then.span)} GiB"
 
 
 def _tried(value: Value) -> object:
@@ -238,8 +238,8 @@ def memory_by_stage(buffer: Buffer, number: int) -> str:
         return "memory is unknown: " + "; ".join(estimate.unknown or ("no size of the model is known",))
     needs = ", ".join(between(stage.low, stage.required) for stage in estimate.stages)
     if jobs[number].withheld:
-        return f"GiB of each stage: {needs}; no verdict: {jobs[number].withheld}"
-    return f"GiB of each stage: {needs}" + (f"; the device has {estimate.budget / GIB:.1f}" if estimate.budget else "")
+        return f"GiB per stage: {needs}; no verdict: {jobs[number].withheld}"
+    return f"GiB per stage: {needs}" + (f"; the device has {estimate.budget / GIB:.1f}" if estimate.budget else "")
 
 
 def _parts(job: Job) -> Iterator[str]:

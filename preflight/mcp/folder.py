@@ -41,7 +41,7 @@ class Folder:
         """The path of a name, which is relative to the folder. Raises InputError for one outside of it."""
         path = self.root / name
         if "\0" in name or not self.holds(path):
-            raise InputError("is outside of the folder that this server reads", name)
+            raise InputError("is outside the folder that this server reads", name)
         return path
 
     def source(self, name: str, text: str | None = None) -> Source:
@@ -90,4 +90,4 @@ def _opened(event: str, values: tuple[object, ...]) -> None:
     real = os.path.realpath(name)
     if folder.holds(real) or name.startswith(SYSTEM) or f"{real}{os.sep}".startswith(_state["installed"]):
         return
-    raise PermissionError(1, "is outside of the folder that this server reads", name)
+    raise PermissionError(1, "is outside the folder that this server reads", name)

@@ -24,23 +24,23 @@ from preflight.source.source_file import InputError
 
 INSTRUCTIONS = """\
 preflight checks LLM training configs (Megatron-LM, MindSpeed, MindFormers, verl and others) without running them.
-Loop: check the file; for errors call fix and apply its patch, or edit by hand with `explain`; check again, with `text`
-for unsaved content; then call memory with the device, and layouts if the run does not fit. For a job that died, call
-why with its logs and its config.
-An error means that the framework rejects the run. With a warning the run starts, but probably not as intended. Unknown
-values are listed under `unknown` and are not checked: pass world_size, device and target if you know them, and never
-guess them."""
+Call check for the file. If there are errors, call fix and apply its patch, or edit the file by hand with the help of
+explain. Check again, with `text` for unsaved content. Then call memory with the device, and layouts if the run does not
+fit. For a job that died, call why with its logs and its config.
+An error means that the framework rejects the run or the run fails. With a warning, the run starts, but probably does
+not do what was intended. Unknown values are listed under `unknown`, and checks that need them are skipped. Pass
+world_size, device and target if you know them, and never guess them."""
 
-Path_ = Annotated[str, Field(description="The file, relative to the folder of the server.")]
-OnePath = Annotated[str | None, Field(description="A file or folder, relative to the folder of the server.")]
+Path_ = Annotated[str, Field(description="The file, relative to the server's folder.")]
+OnePath = Annotated[str | None, Field(description="A file or folder, relative to the server's folder.")]
 Paths = Annotated[list[str] | None, Field(description="Several files or folders, instead of `path`.")]
-Text = Annotated[str | None, Field(description="Content of the file, used instead of the saved one.")]
-World = Annotated[int | None, Field(description="Number of devices of the job, if known.", ge=1)]
+Text = Annotated[str | None, Field(description="Content of the file, used instead of the saved content.")]
+World = Annotated[int | None, Field(description="Total number of devices of the job, if known.", ge=1)]
 Nodes = Annotated[int | None, Field(description="Number of nodes of the job, if known.", ge=1)]
-Device = Annotated[str | None, Field(description="The accelerator, e.g. h100 or ascend-910b3, where known.")]
+Device = Annotated[str | None, Field(description="The accelerator, e.g. h100 or ascend-910b3, if known.")]
 Target = Annotated[str | None, Field(description="Framework and release, e.g. megatron@0.19.0, if known.")]
-Logs = Annotated[list[str] | None, Field(description="Logs of one job, of all its ranks: files, or folders of them.")]
-Values = Annotated[dict[str, str] | None, Field(description="Values of arguments or of variables of scripts.")]
+Logs = Annotated[list[str] | None, Field(description="Logs of all ranks of one job: files or folders of log files.")]
+Values = Annotated[dict[str, str] | None, Field(description="Values of arguments or script variables.")]
 
 
 def make(root: Path) -> MCPServer:
@@ -110,7 +110,8 @@ def _add_fix(server: MCPServer, root: Path) -> None:
         target: Target = None,
         set: Values = None,
     ) -> dict[str, Any]:
-        """Proven fixes of a file as a patch. Nothing is written: apply `patch` with `git apply`, or write `files`."""
+        """Return verified fixes of a file as a patch. Nothing is written: apply `patch` with `git apply`, or write
+        `files`."""
         job = tools.Job(world_size, nodes, None, device, target, set)
         return await _run(root, context, lambda folder: tools.fix(folder, path, text, unsafe, job))
 
@@ -118,9 +119,9 @@ def _add_fix(server: MCPServer, root: Path) -> None:
 def _add_explain(server: MCPServer, root: Path) -> None:
     @server.tool()
     async def explain(
-        context: Context, rule: Annotated[str, Field(description="The id of a rule, or its end.")]
+        context: Context, rule: Annotated[str, Field(description="The id of a rule, or the last part of it.")]
     ) -> dict[str, Any]:
-        """The page of a rule: what it checks, why, an example, the safety of its fix, the upstream check."""
+        """Return the page of a rule: what it checks and why, an example, the fix safety, and the upstream check."""
         return await _run(root, context, lambda folder: tools.explain(rule))
 
 
@@ -136,7 +137,7 @@ def _add_memory(server: MCPServer, root: Path) -> None:
         target: Target = None,
         set: Values = None,
     ) -> dict[str, Any]:
-        """Memory of each run per pipeline stage, term by term, in bytes, and whether it fits the device."""
+        """Estimate the memory of each run per pipeline stage and term, in bytes, and whether it fits the device."""
         job = tools.Job(world_size, nodes, None, device, target, set)
         return await _run(root, context, lambda folder: tools.memory(folder, path, text, job))
 
@@ -147,15 +148,15 @@ def _add_layouts(server: MCPServer, root: Path) -> None:
         context: Context,
         path: Path_,
         text: Text = None,
-        show: Annotated[int, Field(description="How many layouts.", ge=1, le=50)] = 5,
+        show: Annotated[int, Field(description="Number of layouts to return.", ge=1, le=50)] = 5,
         world_size: World = None,
         nodes: Nodes = None,
         device: Device = None,
         target: Target = None,
         set: Values = None,
     ) -> dict[str, Any]:
-        """Other parallel layouts of a run that pass the rules and fit in memory, the fastest first, with the settings
-        that each writes."""
+        """Find other parallel layouts of a run that pass the rules and fit in memory, fastest first, with the settings
+        of each layout."""
         job = tools.Job(world_size, nodes, None, device, target, set)
         return await _run(root, context, lambda folder: tools.layouts(folder, path, text, show, job))
 
@@ -165,11 +166,11 @@ def _add_migrate(server: MCPServer, root: Path) -> None:
     async def migrate(
         context: Context,
         path: Path_,
-        to: Annotated[str, Field(description="The release to move to, e.g. megatron@0.19.0.")],
+        to: Annotated[str, Field(description="The release to migrate to, e.g. megatron@0.19.0.")],
         target: Target = None,
     ) -> dict[str, Any]:
-        """What changes for each run of a file in another release: removed options, new checks, changed values and
-        defaults."""
+        """Show what changes for each run of a file in another release: removed options, new checks, and changed values
+        and defaults."""
         call = partial(tools.migrate, path=path, to=to, job=tools.Job(target=target))
         return await _run(root, context, lambda folder: call(folder))
 
@@ -187,8 +188,8 @@ def _add_why(server: MCPServer, root: Path) -> None:
         target: Target = None,
         set: Values = None,
     ) -> dict[str, Any]:
-        """Why a job died: the first failure, its cause, the rules that report it and, with `run`, the line of
-        the config and its fix. Returns the data of `preflight why -f json`; the cause is `unknown` if the logs do not
+        """Find why a job died: the first failure, its cause, the rules that report it and, with `run`, the line in the
+        config and its fix. Returns the data of `preflight why -f json`; the cause is `unknown` if the logs do not
         show it."""
         job = tools.Job(world_size, nodes, None, device, target, set)
         return await _run(root, context, lambda folder: tools.why(folder, logs or (), text, run, job))

@@ -101,7 +101,7 @@ def _named(folder: Folder, names: Iterable[str]) -> list[Named]:
     held = Settings(root=folder.root)
     found = [item for item in discover(paths, lambda path: held, Wanted()) if folder.holds(item.path)]
     if len(found) > MOST_FILES:
-        raise InputError(f"{len(found)} files; a call checks at most {MOST_FILES}: name a smaller folder")
+        raise InputError(f"{len(found)} files, but a call checks at most {MOST_FILES}; name a smaller folder")
     return [item._replace(name=_shown(folder, item.path)) for item in found]
 
 
@@ -202,7 +202,7 @@ def why(folder: Folder, paths: Iterable[str], text: str | None, run: str | None,
 
     logs, failures = _logs(folder, paths), Failures()
     if not logs and text is None:
-        raise InputError("no log given: pass paths of files or folders, or text")
+        raise InputError("no log given; pass paths of files or folders, or text")
     for path in logs:
         with log(str(path)) as file:
             failures.read(_shown(folder, path), lines_of_interest(file, failures.full))

@@ -56,7 +56,7 @@ Change = tuple[str, dict[str, Any], dict[str, Any]]
 def _changes(s: Shape) -> Iterator[Change]:
     """Changes that keep the model and the devices."""
     if s.micro > 1 and s.micro % 2 == 0:
-        words = f"micro batch {s.micro // 2} instead of {s.micro}"
+        words = f"a micro-batch size of {s.micro // 2} instead of {s.micro}"
         yield (
             words,
             {"micro": s.micro // 2, "count": 2 * s.count},

@@ -76,7 +76,7 @@ def _batch(job: Job) -> str:
     total = known(batch.total)
     if not total:
         return ""
-    return f"{_shown(batch.total)} samples (micro {parts[0]} x {parts[1]} x DP {parts[2]})"
+    return f"{_shown(batch.total)} samples (micro {parts[0]} × {parts[1]} × DP {parts[2]})"
 
 
 def _tokens(job: Job) -> str:

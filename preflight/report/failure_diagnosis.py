@@ -92,7 +92,7 @@ def _run(found: Diagnosis, run: Behind, look: Look) -> Iterator[str]:
             else ("`preflight check` warns about this.")
         )
     if run.errors:
-        other = "`preflight check` does not name this failure, but finds in the config:"
+        other = "`preflight check` does not report this failure, but it finds the following in the config:"
         yield local("It also finds:" if run.told else other)
         for finding in run.errors[:SHOWN_ERRORS]:
             yield f"  {plain(_short(finding))}"

@@ -10,6 +10,7 @@ from preflight.layouts import Found, Result
 from preflight.report.memory import between
 from preflight.report.source_excerpts_and_escapes import plain
 from preflight.run.training_plan import Sizes
+from preflight.source.finding import Message
 from preflight.source.record import NamedTuple
 from preflight.source.translation import columns, local, padded
 from preflight.source.typing_without_import import Any
@@ -29,15 +30,13 @@ class Point(NamedTuple):
 
 def scale_text(path: str, points: Sequence[Point]) -> str:
     """A table; efficiency: tokens per second and device against those of the fewest devices."""
-    lines = [f"{path}: the fastest layout for each number of devices, with the same global batch"]
+    lines = [f"{path}: {local('the fastest layout for each number of devices, with the same global batch')}"]
     first = next((point for point in points if point.seconds), None)
-    heads = (
-        f"{'devices':>8}{'layout':>30}{'step s':>9}{'tokens/s':>13}{'tokens/s/device':>17}{'MFU':>6}{'efficiency':>12}"
-    )
-    lines.append(heads)
+    heads = {"devices": 8, "layout": 30, "step s": 9, "tokens/s": 13, "tokens/s/device": 17, "MFU": 6, "efficiency": 12}
+    lines.append("".join(padded(local(head), width, right=True) for head, width in heads.items()))
     for point in points:
         if point.sizes is None or first is None:
-            lines.append(f"{point.devices:>8}  none: {point.why}")
+            lines.append(f"{point.devices:>8}  {local(f'none: {local(point.why)}')}")
             continue
         each, base = point.tokens / point.devices, first.tokens / first.devices
         lines.append(
@@ -73,7 +72,7 @@ NO_DEVICE = (
     "no device is named (--device), so times assume 312 TFLOP/s per device, and memory is compared only with a limit "
     "in the config"
 )
-ALL_REFUSED = "a rule rejects every layout: run `preflight check` first"
+ALL_REFUSED = "the rules reject every layout; run `preflight check` first"
 MANYFOLD = 10
 """From this factor on, a change is printed as a multiple instead of a percentage."""
 HEADS = ("TP", "PP", "VPP", "CP", "EP", "ETP", "DP", "MBS", "recompute")
@@ -102,7 +101,7 @@ def layouts_text(path: str, result: Result, shown: Shown = Shown()) -> str:
         if not result.layouts and any(why.startswith("rule ") for why in result.rejected):
             lines.append(local(ALL_REFUSED))
     elif not result.layouts:
-        lines.append(local("no layout of these devices satisfies --keep and --max"))
+        lines.append(local("no layout on these devices satisfies --keep and --max"))
     return "".join(f"{plain(line)}\n" for line in lines)
 
 
@@ -120,25 +119,34 @@ def _rows(result: Result) -> Iterator[list[str]]:
 def _notes(result: Result, shown: Shown) -> Iterator[str]:
     """The legend of the table."""
     if result.withheld:
-        yield f"now has no time and no verdict: {result.withheld}"
+        yield f"the current layout has no time and no verdict: {result.withheld}"
     elif result.current is not None:
         yield from _placed(result.current, result)
     if result.current is not None:
-        yield "percentages and signed numbers are changes relative to now"
-    yield "times are estimates; preflight show gives the range of each (docs/step-time.md)"
+        yield "percentages and signed numbers are changes relative to the current layout"
+    yield "times are estimates; `preflight show` prints the range of each (docs/step-time.md)"
     yield from _classes(result)
     for number, found in enumerate(result.layouts, 1):
         if rows := _uneven(found.sizes):
             each = "; ".join(map(_counts, rows))
             yield f"* {number}: layers per stage {each}" + (", one list per virtual stage" if len(rows) > 1 else "")
-    yield from (f"{number} {_written(found)}" for number, found in enumerate(result.layouts, 1) if found.edits)
+    yield from (_written(number, found) for number, found in enumerate(result.layouts, 1) if found.edits)
     yield from _caveats(result)
     if result.pace != 1.0:
-        yield f"times are divided by {result.pace:.2f}: the measured run in the settings was faster by this factor"
+        yield (
+            f"times are divided by {result.pace:.2f}, because the measured run in the settings was faster by this "
+            "factor"
+        )
     if shown.explain:
         yield from _explained(result)
     if not result.device:
         yield NO_DEVICE
+
+
+_TWO_ALIKE = (
+    "layouts {first} and {last} are within 3% of each other, counting free memory, so the simpler one comes first"
+)
+_ALIKE = "layouts {first} to {last} are within 3% of each other, counting free memory, so the simplest one comes first"
 
 
 def _classes(result: Result) -> Iterator[str]:
@@ -146,43 +154,57 @@ def _classes(result: Result) -> Iterator[str]:
     for _, group in groupby(enumerate(result.layouts, 1), key=lambda pair: pair[1].alike):
         numbers = [number for number, _ in group]
         if len(numbers) > 1:
-            alike = f"{numbers[0]} {'and' if len(numbers) == 2 else 'to'} {numbers[-1]}"
-            yield f"{alike} are within 3% of each other, including the free memory, so the simplest comes first"
+            template = _TWO_ALIKE if len(numbers) == 2 else _ALIKE
+            yield Message(template, first=numbers[0], last=numbers[-1])
 
 
 def _placed(now: Found, result: Result) -> Iterator[str]:
     """Whether the present layout fits, and its rank by step time."""
     low, budget = now.memory.low, now.memory.budget
     if now.memory.verdict == "does-not-fit" and budget is not None:
-        yield f"now does not fit: at least {(low - budget) / GIB:.1f} GiB are missing"
+        yield f"the current layout does not fit; at least {(low - budget) / GIB:.1f} GiB are missing"
     elif now.memory.verdict == "at-risk" and budget is not None:
-        yield f"now is at risk: it needs {between(*now.memory.span)} of {budget / GIB:.1f} GiB"
+        yield f"the current layout is at risk; it needs {between(*now.memory.span)} of {budget / GIB:.1f} GiB"
     if result.rank and result.at_least:
-        yield f"now: at least {result.rank - 1} layouts that pass the rules and fit are faster"
+        yield f"at least {result.rank - 1} layouts that pass the rules and fit are faster than the current one"
     elif result.rank:
         place = f"rank {result.rank} by estimated time among the layouts that pass the rules and fit"
-        yield f"now is {place}" if now.memory.verdict == "fits" else f"now would be {place}"
+        verb = "is" if now.memory.verdict == "fits" else "would be"
+        yield f"the current layout {verb} {place}"
 
 
-def _written(found: Found) -> str:
+def _written(number: int, found: Found) -> str:
     """All settings that a layout writes."""
     words = [f"{e.key[-1]}{'' if e.value is None else f' {e.value}'}" for e in found.edits if e.action == "set"]
     gone = [str(e.key[-1]) for e in found.edits if e.action == "remove"]
-    parts = [*([f"sets {', '.join(words)}"] if words else []), *([f"removes {', '.join(gone)}"] if gone else [])]
-    return "; ".join(parts) or "changes the text"
+    settings, removed = tuple(words), tuple(gone)
+    if settings and removed:
+        template = "layout {number} sets {settings} and removes {removed}"
+        return Message(template, number=number, settings=settings, removed=removed)
+    if settings:
+        return Message("layout {number} sets {settings}", number=number, settings=settings)
+    if removed:
+        return Message("layout {number} removes {removed}", number=number, removed=removed)
+    return Message("layout {number} changes the text", number=number)
 
 
 def _caveats(result: Result) -> Iterator[str]:
     """Properties of the run or the call that limit the table."""
     yield from (f"assumed: {words}" for words in result.assumed)
     if result.fp8:
-        yield f"all layouts except now compute in FP8 ({result.fp8}), and --apply writes its options; 16-bit s: without"
+        yield (
+            f"all layouts except the current one compute in FP8 ({result.fp8}), and --apply writes the FP8 options; "
+            "16-bit s is the time without FP8"
+        )
         yield "MFU is relative to the peak of the precision; the effect of FP8 on the loss is not estimated"
     elif result.not_fp8:
         yield f"--fp8 changes nothing: {result.not_fp8}"
     if result.standing:
         rules = ", ".join(sorted(result.standing))
-        yield f"no layout fixes these errors of the run ({rules}); preflight check shows them"
+        yield f"no layout fixes these errors of the run ({rules}); `preflight check` shows them"
+
+
+_SPENT = {"computation": "computation {seconds} s", "bubble": "bubble {seconds} s", "exchange": "exchange {seconds} s"}
 
 
 def _explained(result: Result) -> Iterator[str]:
@@ -196,8 +218,13 @@ def _explained(result: Result) -> Iterator[str]:
             "exchange": found.communication - now.communication,
         }
         least = 0.0005 * now.seconds
-        told = [f"{name} {seconds:+.2g} s" for name, seconds in parts.items() if abs(seconds) > least]
-        yield f"{number}: {', '.join(told) or 'takes as long as now'}"
+        told = tuple(
+            Message(_SPENT[name], seconds=f"{seconds:+.2g}") for name, seconds in parts.items() if abs(seconds) > least
+        )
+        if told:
+            yield Message("{number}: {parts}", number=number, parts=told)
+        else:
+            yield Message("layout {number} takes as long as the current layout", number=number)
 
 
 def _busy(found: Found) -> float:

@@ -108,7 +108,7 @@ def _savings(found: Sequence[Saving]) -> list[str]:
         return []
     width = max(columns(local(saving.change)) for saving in found)
     rows = (f"  {padded(local(one.change), width)}  {_saved(one)}" for one in found)
-    return ["", local("changes that would reduce memory, in GiB at most, one at a time"), *rows]
+    return ["", local("changes that would reduce memory (GiB at most, one change at a time)"), *rows]
 
 
 def _saved(one: Saving) -> str:

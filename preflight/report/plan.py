@@ -79,8 +79,8 @@ def _head(job: Job) -> Iterator[str]:
     if layout.stages.known and layout.stages.raw is not None:
         yield f"stages      {_shown(layout.stages.raw)} layers"
     yield (
-        f"batch       micro {_number(batch.micro)} x {_number(batch.count)} micro-batches x DP "
-        f"{_number(layout.data)} = {_number(batch.total)}"
+        f"batch       micro {_number(batch.micro)} × {_number(batch.count)} micro-batches × DP {_number(layout.data)} "
+        f"= {_number(batch.total)}"
     )
     device = job.cluster.device
     where = f"   ({named.path}:{named.line})" if (named := job.cluster.named.span) is not None else ""

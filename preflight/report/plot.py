@@ -45,7 +45,7 @@ def plot_scale(points: list[tuple[int, float]], path: Path, name: str) -> None:
     if path.suffix not in FORMATS:
         raise InputError(f"--plot writes {', '.join(FORMATS)}, not {path.suffix or path.name!r}")
     if not points:
-        raise InputError("nothing to draw: no device count has a valid layout", name)
+        raise InputError("nothing to draw, because no device count has a valid layout", name)
     import matplotlib
 
     matplotlib.use("agg")

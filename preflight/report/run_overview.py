@@ -130,7 +130,7 @@ def _stages(job: Job) -> str:
     if len(held) < 2:
         return ""
     if len(set(held)) == 1:
-        return f"{len(held)} x {held[0]} layers"
+        return f"{len(held)} × {held[0]} layers"
     shown = held if len(held) <= FEW_STAGES else [*held[: FEW_STAGES - 1], "…", held[-1]]
     return f"{', '.join(map(str, shown))} layers"
 
@@ -141,7 +141,7 @@ def _batch(job: Job) -> str:
     supposed = job.plan.supposed() if doubt and job.plan.supposed is not None else None
     other = supposed.plan.batch if supposed is not None else batch
     micro, count = (one if one.known else two for one, two in ((batch.micro, other.micro), (batch.count, other.count)))
-    text = f"{_number(batch.total)} = micro {_number(micro)} x {_number(count)} micro-batches x DP "
+    text = f"{_number(batch.total)} = micro {_number(micro)} × {_number(count)} micro-batches × DP "
     text += _number(layout.data)
     tokens = _tokens(job)
     return f"{text}, {tokens:,} tokens per step" if tokens else text

@@ -123,7 +123,9 @@ def summary(told: Told, look: Look) -> Iterator[str]:
         more = (f"{len(programs) - MOST_PROGRAMS} more",) if len(programs) > MOST_PROGRAMS else ()
         yield local(f"Checked against {'; '.join((*programs[:MOST_PROGRAMS], *more))}.")
     if told.bounded:
-        yield f"{_not_known(told)}{local('; --target states it, `preflight init` proposes settings.')}"
+        yield (
+            f"{_not_known(told)}{local('; state it with --target, or run `preflight init` to get proposed settings.')}"
+        )
     fixes = Counter(entry.fix for entry in told.entries)
     ways = [
         f"{'up to ' * (count > 1)}{count} with `{_HOW[safety]}`"  # fixes are written only if a second check proves them

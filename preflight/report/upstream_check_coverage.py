@@ -16,8 +16,8 @@ from preflight.source.typing_without_import import Any
 
 _PLACE = re.compile(r"(?<![\w./-])([\w./-]+\.py):(\d+)")
 HOW = (
-    "A check counts as covered if a rule that cites its location upstream reports a finding in an example that "
-    "upstream refuses there."
+    "A check counts as covered if a rule that cites its upstream location reports a finding in an example that "
+    "upstream rejects there."
 )
 
 OPEN = "open: "

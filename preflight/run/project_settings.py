@@ -310,7 +310,7 @@ def _folder(name: str, path: Path) -> Path:
     if not folder.is_dir():
         raise InputError(f"source-path: {name} is not a folder", str(path))
     if not Path(os.path.realpath(folder)).is_relative_to(checkout_root(path)):
-        raise InputError(f"source-path: {name} is outside of the project", str(path))
+        raise InputError(f"source-path: {name} is outside the project", str(path))
     return folder
 
 

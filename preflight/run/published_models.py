@@ -32,11 +32,12 @@ _FIELDS = {"groups": "query_groups", "vocabulary": "vocab", "head": "head_dim"}
 _WORDS = ("name", "aliases", "source", "checked")
 TRAITS = (
     *("tied", "bias", "qkv_bias", "qk_norm", "post_norm", "alibi", "shared", "dense", "q_lora", "kv_lora", "nope"),
-    *("rope", "v", "linear", "images", "theta", "rotary_part"),
+    *("rope", "v", "linear", "images", "theta", "rotary_part", "factor"),
 )
 """Tied embeddings, biases, norms, ALiBi; intermediate size of shared experts, dense layers before the first with
 experts; latent attention: ranks and head sizes; linear attention in most layers; encoders of images next to it; the
-base of rotary positions, if it is not 10000; the part of each head that has them, if it is not all of it."""
+base of rotary positions, if it is not 10000; the part of each head that has them, if it is not all of it; the factor by
+which they are scaled."""
 _FAMILY = lazy_pattern(r"[a-z]{3,20}")
 _SIZE = lazy_pattern(r"(?<!\d)(\d+)(?:\.(\d+))?b")
 
@@ -76,6 +77,18 @@ def of_file(name: str) -> Published | None:
     }
     longest = max(found, key=len, default="")
     return found.get(longest) if all(other in longest for other in found) else None
+
+
+def has_twin(model: Published, layers: int) -> bool:
+    """Whether another model of the same family has this number of layers and otherwise the same sizes."""
+    family = model.name.partition("-")[0]
+    sizes = {name: size for name, size in model.sizes.items() if name not in ("layers", "vocab")}
+    return any(
+        other.sizes["layers"] == layers
+        and other.name.partition("-")[0] == family
+        and sizes == {name: size for name, size in other.sizes.items() if name not in ("layers", "vocab")}
+        for _, other in _models()
+    )
 
 
 def names_another(paths: Iterable[str], model: Published) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from preflight.job import DataFile
 from preflight.site.isolated_file_reading import Eyes, Unread
-from preflight.site.path_resolution import find
+from preflight.site.path_resolution import candidates, find
 
 HEADER = b"MMIDIDX\x00\x00"
 BEGIN = 34
@@ -87,12 +87,16 @@ class Index:
         return max(0, self._begin(last) - self._begin(first)) // self.width if last > first else 0
 
 
-def read_data(eyes: Eyes, name: str, argument: str, folders: Sequence[str], splits: Sequence[Bounds]) -> DataFile:
-    """The data at a prefix. splits: of training, validation and test."""
+def read_data(
+    eyes: Eyes, name: str, argument: str, folders: Sequence[str], splits: Sequence[Bounds], own: bool = False
+) -> DataFile:
+    """The data at a prefix. splits: of training, validation and test. own: the program may read data of other kinds."""
     found = DataFile(name, argument)
     try:
         place = find(eyes, name, folders, (".idx", ".bin"))
         found = found._replace(path=place.path)
+        if own and not place.there and any(eyes.status(path) is not None for path in candidates(name, folders)):
+            raise Unread(f"{name} has no index, and the program may read it in another way")
         size = eyes.size(f"{place.path}.bin") if place.there else None
         if not place.there or eyes.size(f"{place.path}.idx") is None:
             return found._replace(fault="missing")

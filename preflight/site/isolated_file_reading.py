@@ -31,6 +31,9 @@ ANSWER = 16 * 1024 * 1024
 """Bytes of one answer."""
 HOME = "preflight.job"
 """The module of the facts that a job has."""
+DEEP = 2
+"""A path counts as missing if this number of folders above it exist: a machine without /data is not the job's
+machine."""
 NO_FORK = "this system cannot start a separate process for this check"
 
 
@@ -53,10 +56,16 @@ class Eyes:
             self.opened[path, how] = Opened(path, how, because)  # type: ignore[arg-type]
 
     def status(self, path: str) -> os.stat_result | None:
-        """The status of a path, following links; None if nothing is there. Raises Unread if access is denied."""
+        """The status of a path, following links; None if nothing is there. Raises Unread if access is denied, or if a
+        link leads to a place that this machine does not have."""
         try:
             found = os.stat(path)
-        except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: a NUL in the name
+        except (FileNotFoundError, NotADirectoryError):
+            self.note(path, "missing")
+            if (elsewhere := leads_elsewhere(path)) is not None:
+                raise Unread(f"{path} leads to {elsewhere}, which this machine does not have") from None
+            return None
+        except ValueError:  # a NUL in the name
             self.note(path, "missing")
             return None
         except OSError as error:
@@ -82,6 +91,14 @@ class Eyes:
         if not stat.S_ISREG(found.st_mode):
             raise Unread(f"{path} is not a regular file")
         return found.st_size
+
+    def is_empty(self, path: str) -> bool:
+        """Whether a folder has no entries, like a place at which nothing is mounted. Raises Unread."""
+        try:
+            with os.scandir(path) as entries:
+                return next(entries, None) is None
+        except OSError as error:
+            raise self._refused(path, error) from None
 
     def read(self, path: str, start: int = 0, size: int | None = None) -> bytes:
         """The bytes of a regular file. Raises Unread if it is missing or too large."""
@@ -127,6 +144,17 @@ class Eyes:
         reason = error.strerror or str(error)
         self.note(path, "not read", reason)
         return Unread(f"{path} cannot be read: {reason}")
+
+
+def leads_elsewhere(path: str) -> str | None:
+    """The target of a missing path with a link in it, if the folders of the target are not on this machine."""
+    target = os.path.realpath(path)
+    if target == os.path.abspath(path):
+        return None
+    above = os.path.dirname(target)
+    while above != "/" and not os.path.isdir(above):
+        above = os.path.dirname(above)
+    return target if len([part for part in above.split("/") if part]) < DEEP else None
 
 
 Task = partial[Any]

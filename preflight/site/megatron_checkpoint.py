@@ -34,20 +34,27 @@ MOST_AXES = 8
 Shapes = tuple[tuple[str, tuple[int, ...]], ...]
 
 
+Layout = tuple[object, ...] | None
+"""The tensor-, pipeline- and expert-parallel sizes of the run; None if they are unknown."""
+
+
 def first_checkpoint(
-    eyes: Eyes, names: Sequence[tuple[str, str]], folders: Sequence[str], step: int, fsdp: bool
+    eyes: Eyes, names: Sequence[tuple[str, str]], folders: Sequence[str], step: int, fsdp: bool, layout: Layout
 ) -> Checkpoint:
     """The checkpoint in the first of several folders (argument and name) that has a tracker file, otherwise in the
     last."""
     found = Checkpoint("", "")
     for argument, name in names:
-        found = read_checkpoint(eyes, name, argument, folders, step, fsdp)
-        if found.fault not in ("missing", "no-tracker"):
+        found = read_checkpoint(eyes, name, argument, folders, step, fsdp, layout)
+        others = len(names) > 1 and found.path and not eyes.is_file(os.path.join(found.path, TRACKER))
+        if found.fault not in ("missing", "no-tracker") and not (others and (argument, name) != names[-1]):
             break
     return found
 
 
-def read_checkpoint(eyes: Eyes, name: str, argument: str, folders: Sequence[str], step: int, fsdp: bool) -> Checkpoint:
+def read_checkpoint(
+    eyes: Eyes, name: str, argument: str, folders: Sequence[str], step: int, fsdp: bool, layout: Layout = None
+) -> Checkpoint:
     """The checkpoint in a folder. step: the requested iteration, 0 for the latest."""
     found = Checkpoint(name, argument)
     try:
@@ -56,7 +63,7 @@ def read_checkpoint(eyes: Eyes, name: str, argument: str, folders: Sequence[str]
         if not place.there or not eyes.is_folder(place.path):
             return found._replace(fault="missing")
         found = _step(eyes, found, step)
-        return found if found.fault else _contents(eyes, found, fsdp)
+        return found if found.fault else _contents(eyes, found, fsdp, layout)
     except CutOff as error:
         return found._replace(fault="cut-off", because=str(error))
     except Unread as error:
@@ -82,7 +89,7 @@ def _step(eyes: Eyes, found: Checkpoint, step: int) -> Checkpoint:
     return found if eyes.is_folder(found.step) else found._replace(fault="no-step")
 
 
-def _contents(eyes: Eyes, found: Checkpoint, fsdp: bool) -> Checkpoint:
+def _contents(eyes: Eyes, found: Checkpoint, fsdp: bool, layout: Layout) -> Checkpoint:
     """Add its kind, and the arguments of the run that saved it."""
     inside = found.step
     if (text := _text(eyes, os.path.join(inside, "metadata.json"))) is not None:
@@ -104,7 +111,7 @@ def _contents(eyes: Eyes, found: Checkpoint, fsdp: bool) -> Checkpoint:
             if not eyes.is_file(path):
                 return found._replace(fault="cut-off", because=f"{path} is missing")
             state = mapping(saved(eyes, whole(eyes, path)))
-            return _whole(eyes, _with_state(found, state)._replace(shapes=shapes_of_rank(state)), name)
+            return _whole(eyes, _with_state(found, state)._replace(shapes=shapes_of_rank(state)), name, layout)
     if eyes.is_file(os.path.join(inside, ".metadata")):
         found = found._replace(kind="fsdp_dtensor" if fsdp else "torch_dcp")
         entries = _entries(eyes, inside, ("args", "iteration"))
@@ -213,12 +220,13 @@ def _with_state(found: Checkpoint, state: Mapping[str, Any]) -> Checkpoint:
     )
 
 
-def _whole(eyes: Eyes, found: Checkpoint, first: str) -> Checkpoint:
-    """A checkpoint with one file per rank; the fault is noted if one is missing."""
+def _whole(eyes: Eyes, found: Checkpoint, first: str, layout: Layout) -> Checkpoint:
+    """A checkpoint with one file per rank; the fault is noted if one is missing that the run loads. The arguments in a
+    checkpoint that another program has converted may have another layout than its files."""
     said = dict(found.arguments)
     sizes = [said.get(f"{name}_model_parallel_size") for name in ("tensor", "pipeline", "expert")]
     tensor, pipeline, expert = (size if type(size) is int and size > 0 else 1 for size in sizes)
-    if tensor * pipeline * expert > MOST_RANKS:
+    if layout != (tensor, pipeline, expert) or tensor * pipeline * expert > MOST_RANKS:
         return found
     parts = first.count("_") - 1
     by_pipeline = pipeline > 1 or parts == 3

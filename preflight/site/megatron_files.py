@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from functools import partial
 
@@ -21,20 +22,25 @@ WHOLE: Bounds = (0.0, 1.0)
 PER_SPLIT = ("train_data_path", "valid_data_path", "test_data_path")
 OTHER_DATA = (
     *("mock_data", "sft", "fim_data", "is_instruction_dataset", "is_pairwise_dataset", "dataloader_fast_cache_load"),
-    *("use_flash_attn_fim", "per_dataset_sequences_path", "perform_rl_step", "multimodal"),
+    *("use_flash_attn_fim", "per_dataset_sequences_path", "perform_rl_step", "multimodal", "stage"),
+    *("retro_project_dir",),
 )
 """Arguments with which data is otherwise, or is drawn otherwise."""
+ENTRIES = ("pretrain_gpt.py", "pretrain_bert.py", "pretrain_t5.py", "pretrain_mamba.py", "pretrain_hybrid.py")
+"""Programs that read only indexed data."""
 MOST = 32_766
 """Datasets of a blend: its index counts them in 16 bits."""
 
 
 class Part(NamedTuple):
-    """A blend for some splits, by number. file: the file that lists the blend; `words` is empty then."""
+    """A blend for some splits, by number. file: the file that lists the blend; `words` is empty then. own: the program
+    may read data of other kinds."""
 
     argument: str
     words: tuple[str, ...]
     splits: tuple[int, ...]
     file: str = ""
+    own: bool = False
 
 
 class Data(NamedTuple):
@@ -49,6 +55,9 @@ TOKENIZERS = (
     *("tiktoken.model", "sentencepiece.bpe.model"),
 )
 """Files of which a tokenizer's folder has one."""
+BY_FILES = ("GPT2BPETokenizer", "BertWordPieceLowerCase", "BertWordPieceCase")
+NOTHING = ("NullTokenizer", "NullMultimodalTokenizer")
+"""Tokenizers that read a vocabulary and merges, and those that read no file."""
 HUB = ("HuggingFaceTokenizer", "MultimodalTokenizer", "PretrainedFromHF", "SFTTokenizer")
 """Tokenizers with a name that may be one of a hub."""
 
@@ -57,10 +66,12 @@ def megatron_tasks(job: Job, folders: tuple[str, ...]) -> list[Task]:
     """The inspection tasks of a run: data, checkpoint, tokenizer and save folder."""
     checkpoint = checkpoint_task(job, folders)
     tasks = [*data_tasks(job, folders), *([checkpoint] if checkpoint is not None else [])]
+    kind = job.arguments.get("tokenizer_type").raw
     for argument in ("tokenizer_model", "tokenizer_name_or_path", "vocab_file", "merge_file"):
-        if name := _path(job, argument):
-            folder = argument.startswith("tokenizer")
-            hub = folder and job.arguments.get("tokenizer_type").raw in (*HUB, None)
+        folder = argument.startswith("tokenizer")
+        unused = kind in NOTHING or (kind is not None and (kind in BY_FILES) == folder)
+        if (name := _path(job, argument)) and not unused:
+            hub = folder and kind in (*HUB, None)
             wanted = TOKENIZERS if folder else ()
             named: dict[str, Any] = {"name": name, "argument": argument, "folders": folders}
             tasks.append(partial(read_path, **named, wanted=wanted, remote=hub))
@@ -82,9 +93,14 @@ def data_tasks(job: Job, folders: tuple[str, ...]) -> list[Task]:
     arguments = job.arguments
     if any((value := arguments.given(name)) is not None and value.raw is not False for name in OTHER_DATA):
         return []
+    if arguments.get("dataloader_type").raw == "external":
+        return []
+    launch = job.documents[0].launch
+    own = launch is None or os.path.basename(launch.entry.text or "") not in ENTRIES
     bounds = split_bounds(_split(job)) or (WHOLE, WHOLE, WHOLE)
     need = _need(job)
-    return [partial(read_blend, part=part, folders=folders, bounds=bounds, need=need) for part in _parts(job)]
+    parts = [part._replace(own=own) for part in _parts(job)]
+    return [partial(read_blend, part=part, folders=folders, bounds=bounds, need=need) for part in parts]
 
 
 def _split(job: Job) -> str:
@@ -128,9 +144,11 @@ def checkpoint_task(job: Job, folders: tuple[str, ...]) -> Task | None:
         names.append((argument, value.raw))
     step, fsdp = get("ckpt_step").raw, get("use_megatron_fsdp").raw is True
     asked = step if type(step) is int else 0
-    if not names:
+    converts = job.arguments.given("enable_hf2mg_convert")
+    if not names or (converts is not None and converts.raw is not False):
         return None
-    return partial(first_checkpoint, names=tuple(names), folders=folders, step=asked, fsdp=fsdp)
+    sizes = known(*(get(f"{name}_model_parallel_size") for name in ("tensor", "pipeline", "expert")))
+    return partial(first_checkpoint, names=tuple(names), folders=folders, step=asked, fsdp=fsdp, layout=sizes)
 
 
 def _need(job: Job) -> Need | None:
@@ -173,7 +191,7 @@ def read_blend(eyes: Eyes, part: Part, folders: Sequence[str], bounds: Sequence[
     if blend is None or len(blend.names) > MOST:
         return Data()
     splits = bounds if len(part.splits) == len(SPLITS) else (WHOLE, WHOLE, WHOLE)
-    files = tuple(read_data(eyes, name, part.argument, folders, splits) for name in blend.names)
+    files = tuple(read_data(eyes, name, part.argument, folders, splits, part.own) for name in blend.names)
     if need is None:
         return Data(files)
     if len(part.splits) == 1 and len(files) == 1:

@@ -22,6 +22,9 @@ DATA = (
     *("train_dataset.data_loader.path", "train_dataset.dataloader.path"),
 )
 LOADER = "train_dataset.data_loader"
+BLENDED = "BlendedMegatronDatasetDataLoader"
+WITHOUT_TRAINING = ("predict", "eval")
+"""Values of `run_mode` with which no training data is read."""
 BLEND = f"{LOADER}.config.data_path"
 WEIGHTS = ("load_checkpoint", "checkpoint.load_path", "pretrained_model_dir")
 STRATEGY = "src_strategy_path_or_dir"
@@ -38,8 +41,9 @@ HEAD = 16 * 1024 * 1024
 
 def mindformers_tasks(job: Job, folders: tuple[str, ...]) -> list[Task]:
     """The files to examine."""
-    tasks: list[Task] = _blended(job, folders)
-    for argument in DATA:
+    trains = _raw(job, "run_mode") not in WITHOUT_TRAINING
+    tasks: list[Task] = _blended(job, folders) if trains else []
+    for argument in DATA if trains and _raw(job, f"{LOADER}.type") != BLENDED else ():
         for name in _paths(job, argument):
             tasks.append(partial(read_path, name=name, argument=argument, folders=folders))
     for argument in WEIGHTS:
@@ -62,7 +66,7 @@ def _transforms(job: Job) -> bool:
 
 def _blended(job: Job, folders: tuple[str, ...]) -> list[Task]:
     """Data in Megatron's format, from which the run draws a stated number of samples."""
-    if _raw(job, f"{LOADER}.type") != "BlendedMegatronDatasetDataLoader":
+    if _raw(job, f"{LOADER}.type") != BLENDED:
         return []
     words, split = _raw(job, BLEND), _raw(job, f"{LOADER}.config.split")
     words = [words] if isinstance(words, str) else words
@@ -139,7 +143,10 @@ def _weights(eyes: Eyes, path: str) -> Weights:
     if eyes.is_file(os.path.join(path, TRACKER)):
         return _of_iteration(eyes, path)
     if eyes.is_file(os.path.join(path, LIST)):
-        found = _of_files(eyes, path, _listed(eyes, os.path.join(path, LIST)))
+        files = _listed(eyes, os.path.join(path, LIST))
+        if others := [file for file in eyes.listed(path) if file.endswith(".safetensors") and file not in files]:
+            raise Unread(f"{path} has {others[0]}, which its index does not list")
+        found = _of_files(eyes, path, files)
         return found._replace(kind="hugging-face")
     ranks = [f"rank_{rank}" for rank in range(MOST_RANKS)]
     if not eyes.is_folder(os.path.join(path, ranks[0])):

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 
 from preflight.job import NamedPath, SaveFolder
-from preflight.site.isolated_file_reading import Eyes, Unread
-from preflight.site.path_resolution import DEEP, candidates, find
+from preflight.site.isolated_file_reading import DEEP, Eyes, Unread
+from preflight.site.path_resolution import candidates, find
+
+OF_TOKENIZERS = re.compile(
+    r"token|vocab|spiece|sentencepiece|bpe|merges|tekken|\.(?:model|tiktoken|vocab|codes|py|txt)$", re.IGNORECASE
+)
+"""Names of files that a tokenizer may consist of, those of tokenizers with their own code included."""
 
 
 def read_path(
@@ -29,6 +35,7 @@ def read_path(
                 return found._replace(fault="missing")
         if wanted and eyes.is_folder(found.path):
             some = any(eyes.is_file(os.path.join(found.path, file)) for file in wanted)
+            some = some or any(OF_TOKENIZERS.search(file) for file in eyes.listed(found.path))
             return found if some else found._replace(fault="no-files")
         return found
     except Unread as error:
@@ -50,9 +57,13 @@ def read_save_folder(eyes: Eyes, name: str, argument: str, folders: Sequence[str
         if len([part for part in path.split("/") if part]) < DEEP:
             raise Unread(f"neither {name} nor the folders above it exist here, so this may not be where the job runs")
         found = found._replace(path=path)
-        if not os.access(path, os.W_OK | os.X_OK):
-            return found._replace(fault="no-right")
         state = os.statvfs(path)
+        if not os.access(path, os.W_OK | os.X_OK):
+            if state.f_flag & os.ST_RDONLY:
+                raise Unread(f"{path} is mounted read-only here: on the job's nodes, it may be mounted otherwise")
+            if eyes.is_empty(path):
+                raise Unread(f"{path} is empty here: on the job's nodes, a file system may be mounted there")
+            return found._replace(fault="no-right")
         return found._replace(free=state.f_bavail * state.f_frsize)
     except (Unread, OSError) as error:
         return found._replace(fault="unread", because=str(error))

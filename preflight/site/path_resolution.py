@@ -5,12 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from preflight.site.isolated_file_reading import Eyes, Unread
+from preflight.site.isolated_file_reading import DEEP, Eyes, Unread
 from preflight.source.record import NamedTuple
-
-DEEP = 2
-"""A path counts as missing if this number of folders above it exist: a machine without /data is not the job's
-machine."""
 
 
 class Place(NamedTuple):
@@ -46,9 +42,11 @@ def _missing(eyes: Eyes, name: str, folders: Sequence[str]) -> str:
             above = os.path.dirname(above)
         if len([part for part in above.split("/") if part]) < DEEP:
             raise Unread(f"neither {name} nor the folders above it exist here, so this may not be where the job runs")
+        if eyes.is_empty(above):
+            raise Unread(f"{above} is empty here: on the job's nodes, a file system may be mounted there")
         return name
     if os.path.dirname(os.path.normpath(name)).strip("./"):
         known = [path for path in candidates(name, folders) if eyes.is_folder(os.path.dirname(path))]
-        if len(known) == 1:
+        if len(known) == 1 and not eyes.is_empty(os.path.dirname(known[0])):
             return known[0]
     raise Unread(f"{name} does not exist here, and the folder in which the job starts is unknown")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Callable
 from functools import partial
@@ -38,7 +39,7 @@ def looking(request: SiteRequest) -> Callable[[Job], Site]:
 
 def _tasks(job: Job, request: SiteRequest) -> list[Task]:
     """The inspection tasks."""
-    around = tuple(str(Path(folder).absolute()) for folder in folders(job.documents[0]))
+    around = _around(job)
     tasks: list[Task] = []
     if job.target.framework in MEGATRON:
         tasks = megatron_tasks(job, around)
@@ -47,6 +48,18 @@ def _tasks(job: Job, request: SiteRequest) -> list[Task]:
     tasks += [partial(read_packages, python=request.python)] if request.python else []
     tasks += [partial(read_inventory, path=request.inventory)] if request.inventory else []
     return tasks
+
+
+def _around(job: Job) -> tuple[str, ...]:
+    """The folders from which relative names may start; none if the script changes to one that is unknown."""
+    found = tuple(str(Path(folder).absolute()) for folder in folders(job.documents[0]))
+    launch = job.documents[0].launch
+    if launch is None or launch.directory is None:
+        return found
+    there = launch.directory.text
+    if not there or there.startswith("~") or "$" in there:
+        return ()
+    return (there,) if os.path.isabs(there) else tuple(os.path.join(folder, there) for folder in found)
 
 
 def _looked(tasks: list[Task], request: SiteRequest) -> Site:

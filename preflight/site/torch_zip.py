@@ -29,7 +29,7 @@ class Window(NamedTuple):
     def read(self, eyes: Eyes, at: int, size: int) -> bytes:
         """Bytes of the window. Raises CutOff if they are missing."""
         if at < 0 or size < 0 or at + size > self.size:
-            raise CutOff(f"{self.path} refers to a place outside of the file")
+            raise CutOff(f"{self.path} refers to a place outside the file")
         data = eyes.read(self.path, self.start + at, size)
         if len(data) < size:
             raise CutOff(f"{self.path} ends too early")
@@ -72,7 +72,7 @@ def _directory(eyes: Eyes, window: Window) -> bytes:
     if end < 0 or len(tail) - end < 22:
         begins = window.read(eyes, 0, min(4, window.size))
         if begins == _LOCAL:
-            raise CutOff(f"{window.path} ends before its directory: it was not written completely")
+            raise CutOff(f"{window.path} ends before its directory, so it was not written completely")
         raise Unread(f"{window.path} was not written by torch.save")
     size, at = struct.unpack("<II", tail[end + 12 : end + 20])
     far = tail.rfind(_FAR, 0, end)

@@ -183,7 +183,7 @@ class Source:
             if found.st_size > limit:
                 raise InputError(f"is {found.st_size} bytes long; files of more than {limit} are not read", name)
             if not found.st_size and found.st_dev == _kernel():
-                raise InputError("cannot be read: it is a kernel pseudo-file", name)
+                raise InputError("cannot be read, because it is a kernel pseudo-file", name)
             data = bytes_of(path) if found.st_size else b""
         except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: a NUL in the name
             raise InputError("does not exist", name) from None

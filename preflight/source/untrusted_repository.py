@@ -321,7 +321,7 @@ def _program(top: Path) -> tuple[str, dict[str, str]]:
     trusted = os.pathsep.join(part for part in folders if not Path(os.path.realpath(part)).is_relative_to(top))
     found = shutil.which("git", path=trusted)
     if found is None or Path(os.path.realpath(found)).is_relative_to(top):
-        raise InputError("git cannot be run: it is not on the path")
+        raise InputError("git cannot be run, because it is not on PATH")
     environment = {name: value for name, value in os.environ.items() if not name.upper().startswith("GIT_")}
     ceiling = {"GIT_CEILING_DIRECTORIES": str(top.parent)}
     return found, {**environment, **_ENVIRONMENT, **ceiling, "PATH": trusted}

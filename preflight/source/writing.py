@@ -41,12 +41,12 @@ def refuse_report(file: str, taken: Iterable[str] = ()) -> None:
         there = _judged(file)
     if there is None:
         if file.lower().endswith(SETTINGS):
-            raise InputError("would be read as settings: a report cannot have this name", file)
+            raise InputError("would be read as settings, so a report cannot have this name", file)
         return
     if file.lower().endswith(INPUTS) or _first_bytes(file) == b"#!":
         raise InputError("is a config, a script or settings, and is never replaced by a report", file)
     if any(_is(there, other) for other in (*taken, *files_read())):
-        raise InputError("was read for this report, and is not replaced by it", file)
+        raise InputError("was read for this report, so the report does not replace it", file)
 
 
 def write_file(path: Path, data: bytes, *, parents: bool = False, mode: int | None = None) -> None:

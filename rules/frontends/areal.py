@@ -7,7 +7,7 @@ from preflight.lint.constraint import ConstraintSet, put, refuse
 from preflight.lint.expressions import Handles, all_of
 from preflight.source.finding import Safety
 
-DIES = "the run is refused when its trainer is created, or when its workers start"
+DIES = "the run fails when its trainer is created or its workers start"
 AREAL = ConstraintSet("areal", why=DIES)
 a = Handles(megatron_names() | names("areal") | DERIVED)
 ALLOCATION = "areal/api/alloc_mode.py"
@@ -19,8 +19,8 @@ AREAL.add(
         "stages-of-experts",
         a.areal_expert_stages != a.pipeline_model_parallel_size,
         message=(
-            "the experts have {areal_expert_stages} pipeline stages and the attention has "
-            "{pipeline_model_parallel_size}, but both must have the same number"
+            "the experts have {areal_expert_stages} pipeline stages and attention has {pipeline_model_parallel_size}, "
+            "but the two numbers must be equal"
         ),
         upstream=f"{ALLOCATION}:987",
         at=(TEXT,),
@@ -29,8 +29,8 @@ AREAL.add(
         "devices-of-experts",
         all_of(a.areal_experts_apart, a.areal_expert_devices != a.areal_devices),
         message=(
-            "the experts are laid out over {areal_expert_devices} devices and the attention over {areal_devices}, but "
-            "both must use the same devices"
+            "the experts use {areal_expert_devices} devices and attention uses {areal_devices}, but both must use the "
+            "same devices"
         ),
         upstream=f"{ALLOCATION}:1027",
         at=(TEXT,),

@@ -8,7 +8,7 @@ from preflight.lint.constraint import Constraint, ConstraintSet, refuse
 from preflight.lint.expressions import Expression, Handles, all_of, any_of
 from preflight.source.finding import Severity
 
-UNCHECKED = "no check covers this value, and the run is not the one that was intended"
+UNCHECKED = "no check rejects this value, but the run is not the one that was intended"
 VERL, NEMO_RL = ConstraintSet("verl", why=UNCHECKED), ConstraintSet("nemo-rl", why=UNCHECKED)
 SLIME, MS_SWIFT = ConstraintSet("slime", why=UNCHECKED), ConstraintSet("ms-swift", why=UNCHECKED)
 a = Handles(megatron_names() | names("verl") | names("nemo-rl") | names("slime") | names("ms-swift"))
@@ -19,14 +19,22 @@ KL = 1
 """Twice the largest KL coefficient of a published run, 0.5."""
 RATE = 1e-4
 """Ten times the highest learning rate of a published run that trains all weights with reinforcement learning, 1e-5."""
+SCALE = 64
+"""32 times the usual ratio of alpha to the rank of adapters, 1 to 2."""
+ADAPTERS = 1e-2
+"""100 times the usual learning rate of adapters, 1e-4."""
 STRENGTH = 5
 """Five times the largest beta of a published run that learns from preferences, 1."""
 TUNING = 5e-4
 """50 times the usual learning rate of a run that fine-tunes all weights, 1e-5."""
+ENGINE = 0.1
+"""The smallest share that a published run gives to its engine."""
 WIDE = 0.1
 """250 times the largest clipping range of a published run with gspo, 4e-4."""
 HOT = 3
 """Twice the highest temperature of a published run, 1.6."""
+COLD = 0.3
+"""Half the lowest temperature of a published run, 0.6."""
 NARROW = 0.5
 """Far below the smallest top-p with which a published run samples what it trains on, 0.9."""
 CRITIC = 1e-3
@@ -86,10 +94,24 @@ def rate(trains: Expression, upstream: str) -> Constraint:
         all_of(trains, a.lr >= RATE),
         message="the learning rate {lr} is typical of pre-training, but published reinforcement-learning runs that "
         "train all weights use about 1e-6",
-        why="the policy leaves the model that it started from within a few steps; the exponent may be wrong",
+        why="the policy moves away from its initial model within a few steps. The exponent may be wrong",
         upstream=upstream,
         severity=Severity.WARNING,
         at=(a.lr,),
+    )
+
+
+def scale(adapts: Expression, upstream: str) -> Constraint:
+    """Adapters whose output is multiplied by far more than is usual."""
+    return refuse(
+        "adapters-scaled-too-much",
+        all_of(adapts, a.lora_rank > 0, a.lora_alpha >= a.lora_rank * SCALE),
+        message="alpha {lora_alpha} with rank {lora_rank} multiplies the output of the adapters by {scale}; 1 to 4 is usual",
+        why="the first updates of the adapters already change every layer by a multiple of its output",
+        shows={"scale": a.lora_alpha // a.lora_rank},
+        upstream=upstream,
+        severity=Severity.WARNING,
+        at=(a.lora_alpha, a.lora_rank),
     )
 
 
@@ -98,8 +120,11 @@ def clipping(trains: Expression, low: Expression, high: Expression, upstream: st
     return refuse(
         "clip-range-reversed",
         all_of(trains, low.is_set, high.is_set, high < low),
-        message="{high}, the upper end of the clipping range, is below {low}, the lower end",
-        why="methods with two ends have a higher upper end, so that unlikely tokens can gain; a digit may be wrong",
+        message="the upper end of the clipping range, {high}, is below the lower end, {low}",
+        why=(
+            "methods with two limits use a higher upper limit, so that unlikely tokens can gain probability. A digit "
+            "may be wrong"
+        ),
         shows={"high": high, "low": low},
         upstream=upstream,
         severity=Severity.WARNING,
@@ -112,8 +137,8 @@ def warm_up(trains: Expression, share: Expression, upstream: str, after: str) ->
     return refuse(
         "warm-up-most-of-run",
         all_of(trains, share.is_set, share >= MOST, share <= 1),
-        message="the learning rate rises for {share} of the run, but a warm-up usually takes 0 to 0.1 of it",
-        why="most steps are taken at a rate below the intended one; the number may lack a zero after the point",
+        message="the warm-up takes a fraction of {share} of the run, but 0 to 0.1 is usual",
+        why="most steps use a learning rate below the intended one. A zero after the decimal point may be missing",
         shows={"share": share},
         upstream=upstream,
         severity=Severity.WARNING,
@@ -127,12 +152,44 @@ def heat(trains: Expression, temperature: Expression, upstream: str) -> Constrai
     return refuse(
         "rollouts-of-random-tokens",
         all_of(trains, temperature >= HOT),
-        message="the rollouts sample at temperature {temperature}, but published runs use 0.6 to 1.6; the point may be missing",
+        message=(
+            "the rollouts sample at temperature {temperature}, but published runs use 0.6 to 1.6; the decimal point "
+            "may be missing"
+        ),
         why="logits are divided by the temperature, so the model writes random tokens and gets no rewards to learn from",
         shows={"temperature": temperature},
         upstream=upstream,
         severity=Severity.WARNING,
         at=(temperature,),
+    )
+
+
+def cold(trains: Expression, temperature: Expression, upstream: str) -> Constraint:
+    """A temperature at which the samples of a prompt hardly differ."""
+    return refuse(
+        "rollouts-nearly-greedy",
+        all_of(trains, temperature > 0, temperature < COLD),
+        message="the rollouts sample at temperature {temperature}, but published runs use 0.6 to 1.6; a digit may be wrong",
+        why="the samples of a prompt hardly differ, so few have an advantage",
+        shows={"temperature": temperature},
+        upstream=upstream,
+        severity=Severity.WARNING,
+        at=(temperature,),
+    )
+
+
+def share_of_engine(generates: Expression, share: Expression, upstream: str) -> Constraint:
+    """A share of the device memory in which hardly any model fits."""
+    return refuse(
+        "engine-without-memory",
+        all_of(generates, share.is_set, share > 0, share < ENGINE),
+        message="the inference engine may use {share} of the device memory, but published runs allow 0.1 to 0.95; a "
+        "digit may be wrong",
+        why="the engine stops if no room is left for its cache next to the weights",
+        shows={"share": share},
+        upstream=upstream,
+        severity=Severity.WARNING,
+        at=(share,),
     )
 
 
@@ -168,6 +225,16 @@ VERL.add(
     ),
     rate(all_of(TRAINER, a.lora_rank == 0, a.optimizer == "adam"), "verl/workers/config/optimizer.py:47"),
     refuse(
+        "adapter-rate-too-high",
+        all_of(TRAINER, a.lora_rank > 0, a.optimizer == "adam", a.lr >= ADAPTERS),
+        message="the learning rate of the adapters is {lr}, but published runs use about 1e-6 to 1e-4; the exponent may be wrong",
+        why="the policy leaves the model that it started from within a few steps",
+        upstream="verl/workers/config/optimizer.py",
+        severity=Severity.WARNING,
+        at=(a.lr,),
+    ),
+    scale(any_of(TRAINER, a.entry == "verl.trainer.sft_trainer"), "verl/workers/config/megatron_peft.py"),
+    refuse(
         "critic-rate-too-high",
         all_of(TRAINER, a.adv_estimator == "gae", a.critic_lr >= CRITIC),
         message="critic.optim.lr is {critic_lr}, but published runs use about 1e-5; the exponent may be wrong",
@@ -186,14 +253,24 @@ VERL.add(
                 all_of(a.total_training_steps > 0, a.critic_warmup > a.total_training_steps),
             ),
         ),
-        message="trainer.critic_warmup is {critic_warmup}, so the actor does not change for as many steps; published "
-        "runs use 0 to 20",
+        message=(
+            "trainer.critic_warmup is {critic_warmup}, so the actor does not change for that many steps; published "
+            "runs use 0 to 20"
+        ),
         why="until then, rollouts only train the critic, and a run without a critic trains nothing",
         upstream="verl/trainer/ppo/ray_trainer.py",
         severity=Severity.WARNING,
         at=(a.critic_warmup,),
     ),
     heat(TRAINER, a.rollout_temperature, "verl/experimental/agent_loop/agent_loop.py:605"),
+    share_of_engine(
+        TRAINER, a.rollout_gpu_memory_utilization, "verl/workers/rollout/vllm_rollout/vllm_async_server.py"
+    ),
+    cold(
+        all_of(TRAINER, ~a.distillation_enabled),
+        a.rollout_temperature,
+        "verl/experimental/agent_loop/agent_loop.py",
+    ),
     nucleus(TRAINER, a.rollout_top_p, "verl/experimental/agent_loop/agent_loop.py:606"),
     clipping(TRAINER, a.clip_ratio_low, a.clip_ratio_high, "verl/trainer/ppo/core_algos.py:1322"),
     warm_up(
@@ -211,15 +288,15 @@ VERL.add(
             a.overlong_len > a.max_resp_len,
         ),
         message="overlong_buffer_cfg.len {overlong_len} is above max_resp_len {max_resp_len}, the length of a response",
-        why="the reward manager is refused when it is created, after the models are loaded",
+        why="creating the reward manager fails after the models are loaded",
         upstream="verl/experimental/reward_loop/reward_manager/dapo.py:43",
         at=(a.overlong_len, a.max_resp_len),
     ),
     refuse(
         "greedy-rollouts",
         all_of(TRAINER, ~a.rollout_val_do_sample, ~a.distillation_enabled, a.rollout_temperature <= 0),
-        message="at rollout.temperature {rollout_temperature} all samples of a prompt are the same",
-        why="groups of equal samples have no advantage, and the actor divides its logits by the temperature",
+        message="at rollout.temperature {rollout_temperature}, all samples of a prompt are identical",
+        why="groups of identical samples have no advantage, and the actor divides its logits by the temperature",
         upstream="verl/workers/engine/megatron/transformer_impl.py:1191",
         severity=Severity.WARNING,
         at=(a.rollout_temperature,),
@@ -236,6 +313,16 @@ NEMO_RL.add(
         a.generation_temperature,
         "nemo_rl/models/generation/vllm/vllm_worker.py:508",
     ),
+    share_of_engine(
+        all_of(a.num_generations_per_prompt.is_set, a.generation_backend == "vllm"),
+        a.generation_gpu_memory_utilization,
+        "nemo_rl/models/generation/vllm/vllm_worker.py",
+    ),
+    cold(
+        a.num_generations_per_prompt > 1,
+        a.generation_temperature,
+        "nemo_rl/models/generation/vllm/vllm_worker.py",
+    ),
     nucleus(
         a.num_generations_per_prompt.is_set,
         a.generation_top_p,
@@ -245,8 +332,8 @@ NEMO_RL.add(
     refuse(
         "greedy-rollouts",
         all_of(a.num_generations_per_prompt > 1, a.generation_temperature == 0),
-        message="at policy.generation.temperature 0 all generations of a prompt are the same",
-        why="groups of equal generations have no advantage, so the model learns nothing",
+        message="at policy.generation.temperature 0, all generations of a prompt are identical",
+        why="groups of identical generations have no advantage, so the model learns nothing",
         upstream="nemo_rl/algorithms/advantage_estimator.py:72",
         severity=Severity.WARNING,
         at=(a.generation_temperature,),
@@ -262,7 +349,7 @@ NEMO_RL.add(
         ),
         message="checkpoints are ranked by {checkpoint_metric} with higher_is_better {checkpoint_higher_is_better}, so the "
         "worst ones are kept",
-        why="keep_top_k deletes the best checkpoints, and the last evaluation takes the worst one",
+        why="the best checkpoints are deleted (keep_top_k), and the last evaluation uses the worst one",
         upstream="nemo_rl/utils/checkpoint.py:350",
         severity=Severity.WARNING,
         at=(a.checkpoint_higher_is_better, a.checkpoint_metric),
@@ -275,7 +362,7 @@ SLIME.add(
         "random-reward",
         all_of(OWN_REWARD, a.rm_type == "random"),
         message="--rm-type random draws each reward, 0 or 1, at random",
-        why="the option tests the data flow; the policy learns noise",
+        why="the option is meant for testing the data flow, so the policy learns noise",
         upstream="slime/rollout/rm_hub/__init__.py:91",
         severity=Severity.WARNING,
         at=(a.rm_type,),
@@ -294,24 +381,41 @@ SLIME.add(
         all_of(a.advantage_estimator == "gspo", a.eps_clip >= WIDE, a.rollout_batch_size.is_set),
         message="--eps-clip {eps_clip} is the range of a token's ratio, but gspo clips the ratio of a sequence, for which "
         "published runs use 1e-4 to 4e-4",
-        why="the mean over the tokens of a sequence hardly leaves such a range, so nothing is clipped",
+        why="the mean ratio over the tokens of a sequence hardly ever leaves such a wide range, so nothing is clipped",
         upstream="slime/backends/megatron_utils/loss.py:965",
         severity=Severity.WARNING,
         at=(a.eps_clip, a.advantage_estimator),
     ),
     nucleus(a.rollout_batch_size.is_set, a.rollout_top_p, "slime/rollout/sglang_rollout.py:97"),
     heat(a.rollout_batch_size.is_set, a.rollout_temperature, "slime/backends/megatron_utils/loss.py:500"),
+    share_of_engine(
+        all_of(a.rollout_batch_size.is_set, ~a.debug_train_only),
+        a.sglang_mem_fraction_static,
+        "slime/backends/sglang_utils/sglang_engine.py",
+    ),
+    cold(
+        all_of(OWN_REWARD, a.n_samples_per_prompt > 1),
+        a.rollout_temperature,
+        "slime/backends/megatron_utils/loss.py",
+    ),
     entropy(a.rollout_batch_size.is_set, a.entropy_coef, f"{LOSSES['slime']}:1114"),
     distance(all_of(a.rollout_batch_size.is_set, a.use_kl_loss), a.kl_loss_coef, f"{LOSSES['slime']}:1130"),
 )
 MS_SWIFT.add(
+    scale(a.tuner_type != "full", "swift/megatron/utils/utils.py"),
     heat(REWARDED, a.temperature, "swift/megatron/trainers/rollout_mixin.py:142"),
+    share_of_engine(
+        all_of(REWARDED, a.use_vllm), a.vllm_gpu_memory_utilization, "swift/megatron/trainers/rollout_mixin.py"
+    ),
+    cold(REWARDED, a.temperature, "swift/megatron/trainers/rollout_mixin.py"),
     nucleus(REWARDED, a.top_p, "swift/megatron/trainers/rollout_mixin.py:143"),
     refuse(
         "balance-loss-outweighs",
         a.moe_aux_loss_coeff >= 1,
-        message="the router's loss outweighs the loss of the language model: --moe_aux_loss_coeff {moe_aux_loss_coeff}",
-        why="published runs use 1e-6 to 0.02: with this value the run balances the experts and learns nothing else",
+        message=(
+            "--moe_aux_loss_coeff {moe_aux_loss_coeff} makes the router's loss outweigh the loss of the language model"
+        ),
+        why="published runs use 1e-6 to 0.02. With this value, the run balances the experts but learns nothing else",
         upstream="megatron/core/transformer/moe/router.py:259",
         severity=Severity.WARNING,
         at=(a.moe_aux_loss_coeff,),
@@ -323,10 +427,26 @@ MS_SWIFT.add(
         "swift/megatron/utils/megatron_lm_utils.py:596",
     ),
     refuse(
+        "engine-shorter-than-completions",
+        all_of(REWARDED, a.use_vllm, a.vllm_max_model_len.is_set, a.vllm_max_model_len <= a.max_completion_length),
+        message="--vllm_max_model_len {vllm_max_model_len} must hold a prompt and a completion, but completions alone may "
+        "have {max_completion_length} tokens",
+        why="completions are cut off before their answer, so they get no reward",
+        upstream="swift/megatron/trainers/rollout_mixin.py",
+        severity=Severity.WARNING,
+        at=(a.vllm_max_model_len, a.max_completion_length),
+    ),
+    refuse(
         "beta-far-too-high",
-        all_of(a.rlhf_type.is_in("dpo", "kto"), a.loss_type.is_none, a.beta >= STRENGTH),
-        message="--beta is {beta}, but published runs with {rlhf_type} use 0.1 to 0.5; the point may be missing",
-        why="the model is held to the reference model, so it hardly learns the preferences",
+        all_of(
+            a.rlhf_type.is_in("dpo", "kto"),
+            any_of(a.loss_type.is_none, a.loss_type.is_in("sigmoid", "kto")),
+            a.beta >= STRENGTH,
+        ),
+        message=(
+            "--beta is {beta}, but published runs with {rlhf_type} use 0.1 to 0.5; the decimal point may be missing"
+        ),
+        why="the model is held so close to the reference model that it hardly learns the preferences",
         upstream="swift/megatron/trainers/dpo_trainer.py:25",
         severity=Severity.WARNING,
         at=(a.beta,),
@@ -334,8 +454,10 @@ MS_SWIFT.add(
     refuse(
         "feedback-without-weight",
         all_of(a.rlhf_type == "kto", any_of(a.desirable_weight == 0, a.undesirable_weight == 0)),
-        message="kto has --desirable_weight {desirable_weight} and --undesirable_weight {undesirable_weight}, so half of "
-        "the feedback is not learned",
+        message=(
+            "with --desirable_weight {desirable_weight} and --undesirable_weight {undesirable_weight}, kto does not "
+            "learn from one of the two kinds of feedback"
+        ),
         upstream="swift/megatron/trainers/kto_trainer.py:32",
         severity=Severity.WARNING,
         at=(a.desirable_weight, a.undesirable_weight),
@@ -343,9 +465,11 @@ MS_SWIFT.add(
     refuse(
         "fine-tuning-rate-too-high",
         all_of(a.entry == "sft", a.tuner_type == "full", a.optimizer == "adam", a.lr >= TUNING),
-        message="--lr {lr} changes all weights, but fine-tuning of all weights usually takes about 1e-5; the exponent may "
-        "be wrong",
-        why="what the model knows is lost within a few steps",
+        message=(
+            "--lr {lr} is unusually high for fine-tuning all weights, which usually takes about 1e-5; the exponent "
+            "may be wrong"
+        ),
+        why="the model loses what it knows within a few steps",
         upstream="swift/megatron/arguments/megatron_args.py:529",
         severity=Severity.WARNING,
         at=(a.lr,),

@@ -40,7 +40,7 @@ FLAGSCALE.add(
         "mesh-micro-batch",
         all_of(MESHES, a.mesh_batch_left.is_set),
         message=(
-            "the data-parallel size {mesh_data} of the first mesh x micro-batch {mesh_micro} is not a multiple of "
+            "the first mesh's data-parallel size {mesh_data} × micro-batch size {mesh_micro} is not a multiple of "
             "{mesh_batch_left}, the data-parallel size of another mesh"
         ),
         upstream=f"{TRAIN}:105",
@@ -50,7 +50,10 @@ FLAGSCALE.add(
         "mesh-batch",
         a.mesh_micro * a.mesh_data,
         a.global_batch_size,
-        message="global batch {global_batch_size} is not a multiple of micro-batch {mesh_micro} x data {mesh_data}",
+        message=(
+            "the global batch size {global_batch_size} is not a multiple of micro-batch size {mesh_micro} × "
+            "data-parallel size {mesh_data}"
+        ),
         upstream="megatron/core/num_microbatches_calculator.py:348",
         when=all_of(MESHES, a.rampup_batch_size.is_none, ~a.decrease_batch_size_if_needed, a.global_batch_size.given),
         at=(a.global_batch_size, a.hetero_process_meshes),
@@ -58,7 +61,10 @@ FLAGSCALE.add(
     refuse(
         "mesh-context",
         all_of(MESHES, a.enable_hetero, a.mesh_context > 1),
-        message="a process mesh has context parallel {mesh_context}, but heterogeneous training does not support it",
+        message=(
+            "a process mesh has a context-parallel size of {mesh_context}, but heterogeneous training does not "
+            "support context parallelism"
+        ),
         upstream=f"{CONTEXT}:550",
         at=(a.hetero_process_meshes,),
     ),
@@ -86,8 +92,9 @@ FLAGSCALE.add(
         "mesh-ends",
         all_of(SHARED, a.mesh_tensor_first != a.mesh_tensor_last),
         message=(
-            "the first and the last mesh have tensor parallel {mesh_tensor_first} and {mesh_tensor_last}, but share "
-            "the embedding (untie_embeddings_and_output_weights is off, or mtp_num_layers is set)"
+            "the first and last meshes have tensor-parallel sizes of {mesh_tensor_first} and {mesh_tensor_last}, but "
+            "they share the embedding, so the sizes must be equal (untie_embeddings_and_output_weights is off, or "
+            "mtp_num_layers is set)"
         ),
         upstream=f"{TRAIN}:134",
         at=(a.hetero_process_meshes, a.untie_embeddings_and_output_weights, a.mtp_num_layers),
@@ -96,8 +103,8 @@ FLAGSCALE.add(
         "mesh-shared-embedding",
         all_of(SHARED, a.use_distributed_optimizer, ~MULTIPLE),
         message=(
-            "the first and the last mesh share the embedding, but neither of their data-parallel sizes, "
-            "{mesh_data} and {mesh_data_last}, is a multiple of the other"
+            "the first and last meshes share the embedding, but neither of their data-parallel sizes, {mesh_data} and "
+            "{mesh_data_last}, is a multiple of the other"
         ),
         upstream=f"{TRAIN}:142",
         at=(a.hetero_process_meshes,),
@@ -112,8 +119,8 @@ FLAGSCALE.add(
             ~a.use_partial_reduce_for_shared_embedding,
         ),
         message=(
-            "the first and the last mesh share the embedding with data-parallel sizes of {mesh_data} and "
-            "{mesh_data_last}, which needs use_partial_reduce_for_shared_embedding"
+            "the first and last meshes share the embedding but have data-parallel sizes of {mesh_data} and "
+            "{mesh_data_last}, which requires use_partial_reduce_for_shared_embedding"
         ),
         upstream=f"{TRAIN}:149",
         at=(a.hetero_process_meshes,),
@@ -126,7 +133,7 @@ FLAGSCALE.add(
             a.enable_hetero,
             any_of(a.num_layers_per_virtual_pipeline_stage.is_set, a.num_virtual_stages_per_pipeline_rank.is_set),
         ),
-        message="heterogeneous training has no virtual pipeline stages",
+        message="heterogeneous training does not support virtual pipeline stages",
         upstream=f"{PATCH}:154",
         at=(a.num_layers_per_virtual_pipeline_stage, a.num_virtual_stages_per_pipeline_rank),
         fixes=(drop(a.num_layers_per_virtual_pipeline_stage, also=(a.num_virtual_stages_per_pipeline_rank,)),),
@@ -178,8 +185,8 @@ FLAGSCALE.add(
         "meshes-without-hetero",
         all_of(MESHES, ~a.enable_hetero, a.mesh_differs),
         message=(
-            "hetero_process_meshes lists meshes of different layouts, but enable_hetero is off: "
-            "ranks create process groups that do not match"
+            "hetero_process_meshes lists meshes with different layouts, but enable_hetero is off, so the ranks create "
+            "mismatched process groups"
         ),
         why="the ranks of each mesh apply its sizes to the whole run, so creating process groups hangs or fails",
         upstream="flagscale/backends/Megatron-LM/megatron/training/initialize.py.patch:88",
@@ -190,7 +197,8 @@ FLAGSCALE.add(
         "mesh-checkpoints",
         all_of(MESHES, a.enable_hetero, a.mesh_tensor_differs, ~a.no_save_optim, a.ckpt_format != "torch"),
         message=(
-            "checkpoints of format {ckpt_format} are not fully supported if meshes differ in tensor parallelism; FlagScale's developers recommend ckpt_format torch"
+            "{ckpt_format} checkpoints are not fully supported if the meshes have different tensor-parallel sizes; "
+            "FlagScale's developers recommend ckpt_format torch"
         ),
         why="saving or loading a distributed checkpoint fails (FlagScale issue 319)",
         upstream="flagscale/train/train.py:1632",

@@ -22,8 +22,8 @@ FLAGSCALE.add(
         "dualpipev-needs",
         all_of(a.use_dualpipev, any_of(PIPE < 2, a.expert_model_parallel_size < 2)),
         message=(
-            "use_dualpipev needs pipeline and expert parallelism; they are {pipeline_model_parallel_size} and "
-            "{expert_model_parallel_size}"
+            "use_dualpipev needs pipeline- and expert-parallel sizes of at least 2, not "
+            "{pipeline_model_parallel_size} and {expert_model_parallel_size}"
         ),
         upstream=f"{PATCH}:205",
         fixes=(drop(a.use_dualpipev),),
@@ -37,8 +37,8 @@ FLAGSCALE.add(
             a.num_layers % (PIPE * 2) != 0,
         ),
         message=(
-            "{num_layers} layers over {pipeline_model_parallel_size} stages: use_dualpipev splits the layers of each "
-            "stage in two"
+            "{num_layers} layers are not divisible by 2 × {pipeline_model_parallel_size} stages, but use_dualpipev "
+            "splits the layers of each stage in two"
         ),
         upstream=f"{PATCH}:232",
         at=(a.num_layers, PIPE, a.use_dualpipev),
@@ -129,7 +129,7 @@ FLAGSCALE.add(
             any_of(a.runner_type.is_none, a.runner_type != "cloud"),
             any_of(a.action.is_none, a.action != "auto_tune"),
         ),
-        message="nnodes {runner_nodes} has no effect without a hostfile: the run uses one node",
+        message="nnodes {runner_nodes} has no effect without a hostfile, so the run uses one node",
         why="the run starts on a single node, with fewer devices than intended",
         upstream="flagscale/runner/runner_train.py:541",
         severity=Severity.WARNING,

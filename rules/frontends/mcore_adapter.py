@@ -8,7 +8,7 @@ from preflight.lint.constraint import ConstraintSet, divides, put, refuse
 from preflight.lint.expressions import Handles, all_of, any_of
 from preflight.source.finding import Safety, Severity
 
-DIES = "the run is refused at startup, when the arguments are created"
+DIES = "the run fails at startup, when the arguments are created"
 LATE = "the first training step fails, after the first rollout has been generated"
 MCORE_ADAPTER = ConstraintSet("mcore-adapter", why=DIES)
 a = Handles(megatron_names() | names("mcore-adapter") | DERIVED)
@@ -31,7 +31,8 @@ MCORE_ADAPTER.add(
         "varying-lengths-by-allgather",
         all_of(a.mca_variable_seq_lengths, a.moe_token_dispatcher_type == "allgather"),
         message=(
-            "variable_seq_lengths is on, but moe_token_dispatcher_type {moe_token_dispatcher_type} only supports sequences of one length"
+            "variable_seq_lengths is on, but moe_token_dispatcher_type {moe_token_dispatcher_type} supports only "
+            "sequences of equal length"
         ),
         upstream=f"{ARGUMENTS}:292",
         at=(a.mca_variable_seq_lengths, a.moe_token_dispatcher_type),
@@ -64,7 +65,7 @@ MCORE_ADAPTER.add(
         message=(
             "a rollout_batch_size of {rollout_batch_size} is not divisible by {data_parallel_size} data-parallel ranks"
         ),
-        why="the config is refused before Ray starts",
+        why="the config is rejected before Ray starts",
         upstream="roll/utils/config_utils.py:87",
         when=ACTOR,
         at=(a.rollout_batch_size, a.role_devices),
@@ -75,8 +76,8 @@ MCORE_ADAPTER.add(
         a.samples_per_update,
         a.rl_samples_per_rank,
         message=(
-            "each data-parallel rank trains on {rl_samples_per_rank} samples of a rollout, which is not a "
-            "multiple of per_device_train_batch_size x gradient_accumulation_steps = {samples_per_update}"
+            "each data-parallel rank trains on {rl_samples_per_rank} samples of a rollout, which is not a multiple of "
+            "per_device_train_batch_size × gradient_accumulation_steps = {samples_per_update}"
         ),
         why=LATE,
         upstream="roll/distributed/scheduler/protocol.py:807",
@@ -89,10 +90,10 @@ MCORE_ADAPTER.add(
         a.engine_tensor_parallel_size * a.engine_pipeline_parallel_size,
         a.engine_devices,
         message=(
-            "{engine_devices} devices of actor_infer are not a multiple of its tensor {engine_tensor_parallel_size} x "
-            "pipeline {engine_pipeline_parallel_size}"
+            "the {engine_devices} devices of actor_infer are not a multiple of its tensor "
+            "{engine_tensor_parallel_size} × pipeline {engine_pipeline_parallel_size}"
         ),
-        why="the config is refused before Ray starts",
+        why="the config is rejected before Ray starts",
         upstream="roll/configs/worker_config.py:313",
         when=all_of(ROLL, a.engine_strategy == "vllm"),
         at=(a.engine_tensor_parallel_size, a.engine_devices),
@@ -102,8 +103,8 @@ MCORE_ADAPTER.add(
         REFERENCE_RANKS,
         a.reference_devices,
         message=(
-            "{reference_devices} devices of the reference are not a multiple of its tensor "
-            "{reference_tensor_model_parallel_size} x pipeline {reference_pipeline_model_parallel_size} x context "
+            "the reference's {reference_devices} devices are not a multiple of its tensor "
+            "{reference_tensor_model_parallel_size} × pipeline {reference_pipeline_model_parallel_size} × context "
             "{reference_context_parallel_size}"
         ),
         why="creating the reference's process groups fails, after the engines have started",
@@ -116,8 +117,8 @@ MCORE_ADAPTER.add(
         CRITIC_RANKS,
         a.critic_devices,
         message=(
-            "{critic_devices} devices of the critic are not a multiple of its tensor "
-            "{critic_tensor_model_parallel_size} x pipeline {critic_pipeline_model_parallel_size} x context "
+            "the critic's {critic_devices} devices are not a multiple of its tensor "
+            "{critic_tensor_model_parallel_size} × pipeline {critic_pipeline_model_parallel_size} × context "
             "{critic_context_parallel_size}"
         ),
         why="creating the critic's process groups fails, after the engines have started",
@@ -132,9 +133,10 @@ MCORE_ADAPTER.add(
             a.pipeline_model_parallel_layout.is_none,
         ),
         message=(
-            "the published model has {published_layers} layers, including other parts that count as layers, which are not divisible by {all_stages} stages"
+            "the published model has {published_layers} layers (including other parts that count as layers), which "
+            "are not divisible by {all_stages} stages"
         ),
-        why="the config of the network is refused, if the model is the unmodified published one",
+        why="the network's config is rejected if the model is the unmodified published one",
         upstream=f"{CONFIG}:397",
         severity=Severity.WARNING,
         at=(a.pipeline_model_parallel_size, a.model_path),

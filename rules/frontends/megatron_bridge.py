@@ -6,7 +6,7 @@ from preflight.lint.constraint import ConstraintSet, conflicts, divides, put, re
 from preflight.lint.expressions import Handles, all_of, any_of
 from preflight.source.finding import Safety, Severity
 
-DIES = "the run is refused at startup, after the devices have been allocated"
+DIES = "the run fails at startup, after the devices have been allocated"
 BRIDGE = ConstraintSet("megatron-bridge", why=DIES)
 a = Handles(megatron_names() | names("megatron-bridge"))
 CONFIG = "src/megatron/bridge/training/config.py"
@@ -30,7 +30,8 @@ BRIDGE.add(
         "lengths-differ",
         all_of(a.seq_length.is_set, a.dataset_seq_length != a.seq_length, LENGTHS),
         message=(
-            "model.seq_length {seq_length} and dataset.seq_length {dataset_seq_length} differ: the run is refused unless run_recipe.py uses the dataset's value for both"
+            "model.seq_length {seq_length} and dataset.seq_length {dataset_seq_length} differ, so the run fails "
+            "unless run_recipe.py uses the dataset's value for both"
         ),
         upstream=f"{CONFIG}:1500",
         severity=Severity.WARNING,
@@ -41,8 +42,8 @@ BRIDGE.add(
         "length-replaced",
         all_of(a.sequence_length.is_set, a.sequence_length != a.dataset_seq_length),
         message=(
-            "dataset.sequence_length {sequence_length} has no effect, because dataset.seq_length "
-            "{dataset_seq_length} is used"
+            "dataset.sequence_length {sequence_length} has no effect, because dataset.seq_length {dataset_seq_length} "
+            "takes precedence"
         ),
         why="the run uses a different sequence length than intended",
         upstream=f"{CONFIG}:303",
@@ -52,8 +53,8 @@ BRIDGE.add(
         "micro-batches-differ",
         all_of(a.dataset_micro_batch_size.is_set, a.dataset_micro_batch_size != a.micro_batch_size, ENERGON),
         message=(
-            "dataset.micro_batch_size {dataset_micro_batch_size} and train.micro_batch_size {micro_batch_size} differ, "
-            "which an Energon dataset refuses"
+            "dataset.micro_batch_size {dataset_micro_batch_size} and train.micro_batch_size {micro_batch_size} "
+            "differ, which an Energon dataset rejects"
         ),
         upstream=f"{CONFIG}:1199",
         severity=Severity.WARNING,
@@ -63,15 +64,15 @@ BRIDGE.add(
     refuse(
         "nothing-offloaded",
         all_of(a.cpu_offloading, ~a.cpu_offloading_activations, ~a.cpu_offloading_weights),
-        message="cpu_offloading is on with neither cpu_offloading_activations nor cpu_offloading_weights",
-        why="Transformer Engine refuses the setting when the model is built, because there is nothing to offload",
+        message="cpu_offloading is on, but cpu_offloading_activations and cpu_offloading_weights are both off",
+        why="Transformer Engine rejects the setting when the model is built, because there is nothing to offload",
         upstream="megatron/core/extensions/transformer_engine.py:3343",
         fixes=(put(a.cpu_offloading, False, safety=Safety.SAFE), put(a.cpu_offloading_activations, True)),
     ),
     refuse(
         "both-packings",
         all_of(a.enable_offline_packing, a.enable_in_batch_packing),
-        message="enable_offline_packing and enable_in_batch_packing are both on",
+        message="enable_offline_packing does not work with enable_in_batch_packing",
         upstream=f"{CONFIG}:1154",
         at=(a.enable_in_batch_packing, a.enable_offline_packing),
         fixes=(put(a.enable_in_batch_packing, False), put(a.enable_offline_packing, False)),
@@ -101,8 +102,8 @@ BRIDGE.add(
             any_of(~a.calculate_per_token_loss, a.ddp_average_in_collective),
         ),
         message=(
-            "fine-tuning over {context_parallel_size} context ranks needs model.calculate_per_token_loss on and "
-            "ddp.average_in_collective off; only run_recipe.py sets them"
+            "fine-tuning on {context_parallel_size} context-parallel ranks needs model.calculate_per_token_loss to be "
+            "on and ddp.average_in_collective to be off; only run_recipe.py sets them itself"
         ),
         upstream=f"{CONFIG}:1447",
         severity=Severity.WARNING,
@@ -113,7 +114,7 @@ BRIDGE.add(
         2 * a.context_parallel_size,
         a.seq_length,
         message=(
-            "a sequence of {seq_length} tokens is not divisible by 2 x {context_parallel_size} context-parallel ranks"
+            "a sequence of {seq_length} tokens is not divisible by 2 × {context_parallel_size} context-parallel ranks"
         ),
         upstream=f"{CONFIG}:1431",
         when=a.context_parallel_size > 1,
@@ -124,8 +125,8 @@ BRIDGE.add(
         EVALUATED,
         a.eval_global_batch_size,
         message=(
-            "an evaluation batch of {eval_global_batch_size} is not divisible by a micro-batch of "
-            "{eval_micro_batch_size} x {data_parallel_size} data-parallel ranks"
+            "an evaluation batch of {eval_global_batch_size} is not divisible by micro-batch size "
+            "{eval_micro_batch_size} × {data_parallel_size} data-parallel ranks"
         ),
         upstream=f"{CONFIG}:1330",
         when=all_of(a.eval_global_batch_size.is_set, ~a.dist_eval_context_parallel_size.is_set),
@@ -136,7 +137,7 @@ BRIDGE.add(
         "two-fsdp",
         a.dist_use_megatron_fsdp,
         a.use_torch_fsdp2,
-        message="dist.use_megatron_fsdp and dist.use_torch_fsdp2 are both on",
+        message="dist.use_megatron_fsdp does not work with dist.use_torch_fsdp2",
         upstream=f"{CONFIG}:1338",
     ),
     refuse(
@@ -160,7 +161,9 @@ BRIDGE.add(
     refuse(
         "groups-of-gloo",
         all_of(a.dist_use_decentralized_pg, a.use_gloo_process_groups),
-        message="dist.use_decentralized_pg excludes Gloo process groups, but dist.use_gloo_process_groups is on",
+        message=(
+            "dist.use_decentralized_pg does not work with Gloo process groups, but dist.use_gloo_process_groups is on"
+        ),
         upstream=f"{CONFIG}:1408",
         at=(a.use_gloo_process_groups, a.dist_use_decentralized_pg),
         fixes=(put(a.use_gloo_process_groups, False, safety=Safety.SAFE),),

@@ -8,21 +8,22 @@ from preflight.lint.expressions import Handles, all_of
 from preflight.source.finding import Severity
 
 PUBLISHED = (
-    "the run is refused when the network is built. If the config names a model, its published number of layers is used"
+    "the run fails when the network is built. If the config names a model, its published number of layers is used"
 )
 BRIDGE = ConstraintSet("megatron-bridge", why=PUBLISHED)
 a = Handles(megatron_names() | names("megatron-bridge") | DERIVED)
 CORE = "megatron/core/transformer/transformer_config.py"
 VIRTUAL = a.num_virtual_stages_per_pipeline_rank
 FIRST, LAST = a.decoder_first_pipeline_num_layers, a.decoder_last_pipeline_num_layers
-DIES = "the run is refused at startup, after the devices have been allocated"
+DIES = "the run fails at startup, after the devices have been allocated"
 
 BRIDGE.add(
     refuse(
         "layout-over-virtual-stages",
         all_of(VIRTUAL.is_set, a.layout_num_stages != a.pipeline_model_parallel_size * VIRTUAL),
         message=(
-            "the pipeline layout has {layout_num_stages} stages, which differs from {pipeline_model_parallel_size} pipeline ranks x {num_virtual_stages_per_pipeline_rank} virtual stages"
+            "the pipeline layout has {layout_num_stages} stages, which differs from {pipeline_model_parallel_size} "
+            "pipeline ranks × {num_virtual_stages_per_pipeline_rank} virtual stages"
         ),
         why=DIES,
         upstream=f"{CORE}:1971",
@@ -40,8 +41,8 @@ BRIDGE.add(
             ~a.account_for_loss_in_pipeline_split,
         ),
         message=(
-            "the {model_layers} layers of the model are not divisible by {pipeline_model_parallel_size} stages, and "
-            "neither a layout nor the layers of the first or the last stage are given"
+            "the model's {model_layers} layers are not divisible by {pipeline_model_parallel_size} stages, and "
+            "neither a layout nor the number of layers in the first or last stage is given"
         ),
         upstream="megatron/core/transformer/transformer_block.py:150",
         severity=Severity.WARNING,
@@ -51,8 +52,8 @@ BRIDGE.add(
         "model-layers-left-over",
         all_of(a.pipeline_model_parallel_size == 2, FIRST.is_set, LAST.is_set, a.model_layers != FIRST + LAST),
         message=(
-            "two stages of {decoder_first_pipeline_num_layers} and {decoder_last_pipeline_num_layers} layers are not "
-            "the {model_layers} layers of the model, and there is no stage between them"
+            "the two stages have {decoder_first_pipeline_num_layers} and {decoder_last_pipeline_num_layers} layers, "
+            "which do not add up to the model's {model_layers} layers"
         ),
         upstream=f"{CORE}:2036",
         severity=Severity.WARNING,

@@ -8,7 +8,7 @@ from preflight.lint.expressions import Handles, all_of
 from preflight.source.finding import Safety, Severity
 
 MESH = "every rank fails when the parallel state is created, after the process group has been initialized"
-DIES = "the run is refused at startup, when the arguments are read"
+DIES = "the run fails at startup, when the arguments are read"
 FSDP2 = ConstraintSet("mindspeed-llm-fsdp2", why=DIES)
 a = Handles(megatron_names() | names("mindspeed-llm-fsdp2") | DERIVED)
 ARGUMENTS = "mindspeed_llm/fsdp2/utils/arguments.py"
@@ -18,7 +18,7 @@ FSDP2.add(
     refuse(
         "tensor-beside-sharding",
         a.fsdp2_tensor_size > 1,
-        message="tp_size is {fsdp2_tensor_size}; parameters must be sharded over all devices, so it must be 1",
+        message="tp_size is {fsdp2_tensor_size}; it must be 1, because parameters must be sharded over all devices",
         why=MESH,
         upstream=f"{STATE}:32",
         at=(a.fsdp2_tensor_size,),
@@ -27,7 +27,7 @@ FSDP2.add(
     refuse(
         "sharded-over-part",
         all_of(a.fsdp2_tensor_size <= 1, a.devices != SHARDS),
-        message="fsdp_size is {fsdp2_parallel_fsdp_size}, but the run has {devices} devices: both must be equal",
+        message="fsdp_size {fsdp2_parallel_fsdp_size} must equal the number of devices, {devices}",
         why=MESH,
         upstream=f"{STATE}:91",
         at=(SHARDS,),
@@ -38,7 +38,7 @@ FSDP2.add(
         a.expert_model_parallel_size * EXPERTS,
         a.devices,
         message=(
-            "{devices} devices are not a multiple of ep_size {expert_model_parallel_size} x ep_fsdp_size "
+            "{devices} devices are not a multiple of ep_size {expert_model_parallel_size} × ep_fsdp_size "
             "{fsdp2_parallel_ep_fsdp_size}"
         ),
         why=MESH,
@@ -65,14 +65,16 @@ FSDP2.add(
     refuse(
         "prompts-and-history",
         all_of(a.fsdp2_data_mask_history, a.fsdp2_data_train_on_prompt),
-        message="mask_history and train_on_prompt are both on",
+        message="mask_history does not work with train_on_prompt",
         upstream=f"{ARGUMENTS}:335",
         at=(a.fsdp2_data_mask_history, a.fsdp2_data_train_on_prompt),
     ),
     refuse(
         "streamed-samples",
         all_of(a.fsdp2_data_streaming, a.fsdp2_data_max_samples.is_set),
-        message="streaming is on, but max_samples is {fsdp2_data_max_samples}, and a stream cannot have a limit",
+        message=(
+            "streaming does not work with max_samples {fsdp2_data_max_samples}, because a stream cannot have a limit"
+        ),
         upstream=f"{ARGUMENTS}:332",
         at=(a.fsdp2_data_max_samples, a.fsdp2_data_streaming),
     ),
@@ -86,7 +88,7 @@ FSDP2.add(
     refuse(
         "two-delta-nets",
         all_of(a.fsdp2_optimization_use_flash_gdn, a.fsdp2_optimization_use_triton_gdn),
-        message="use_flash_gdn and use_triton_gdn are both on",
+        message="use_flash_gdn does not work with use_triton_gdn",
         upstream=f"{ARGUMENTS}:693",
         at=(a.fsdp2_optimization_use_triton_gdn, a.fsdp2_optimization_use_flash_gdn),
     ),
@@ -110,7 +112,7 @@ FSDP2.add(
             "the published model has {published_heads} attention heads, which are not divisible by cp_size "
             "{context_parallel_size}"
         ),
-        why="the run fails when the layers are wrapped, if the model is the unmodified published one",
+        why="the run fails when the layers are wrapped if the model is the unmodified published one",
         upstream="mindspeed_llm/fsdp2/distributed/mindspeed_parallel_engine.py:77",
         severity=Severity.WARNING,
         when=a.fsdp2_parallel_cp_type == "ulysses",
@@ -125,7 +127,7 @@ FSDP2.add(
             "the published model has {published_experts} experts, which are not divisible by ep_size "
             "{expert_model_parallel_size}"
         ),
-        why="the run fails when the experts are distributed, if the model is the unmodified published one",
+        why="the run fails when the experts are distributed if the model is the unmodified published one",
         upstream="mindspeed_llm/fsdp2/distributed/expert_parallel/expert_parallel.py:48",
         severity=Severity.WARNING,
         when=a.published_experts > 0,

@@ -6,7 +6,7 @@ from preflight.lint.constraint import ConstraintSet, divides, put, refuse
 from preflight.lint.expressions import Handles, all_of, any_of
 from preflight.source.finding import Safety
 
-DIES = "the run is refused at startup, after Ray has allocated its devices"
+DIES = "the run fails at startup, after Ray has allocated its devices"
 MINDSPEED_RL = ConstraintSet("mindspeed-rl", why=DIES)
 DERIVED = {"generation_ranks", "verifiers", "verifier_weights", "metric_is_verified", "separate_section"}
 a = Handles(megatron_names() | names("mindspeed-rl") | DERIVED)
@@ -22,21 +22,21 @@ MINDSPEED_RL.add(
     refuse(
         "not-bfloat16",
         all_of(RL, any_of(~a.bf16, a.generate_dtype != "bfloat16")),
-        message="training and generation must both be in bfloat16; dtype is {generate_dtype}",
+        message="training and generation must both use bfloat16; dtype is {generate_dtype}",
         upstream=f"{VALIDATE}:26",
         at=(a.bf16, a.generate_dtype),
     ),
     refuse(
         "devices-beside-integrated",
         all_of(a.use_integrated_worker, any_of(a.reference_npus.is_set, a.reward_npus.is_set)),
-        message="reference_resource and reward_resource are refused with use_integrated_worker, which is on",
+        message="reference_resource and reward_resource do not work with use_integrated_worker, which is on",
         upstream=f"{VALIDATE}:33",
         at=(a.reference_npus, a.reward_npus, a.use_integrated_worker),
     ),
     refuse(
         "section-beside-integrated",
         all_of(a.use_integrated_worker, a.separate_section.is_set),
-        message="{separate_section} is refused with use_integrated_worker, which is on",
+        message="{separate_section} does not work with use_integrated_worker, which is on",
         upstream="cli/train_grpo.py:203",
         at=(a.separate_section, a.use_integrated_worker),
         fixes=(put(a.use_integrated_worker, False),),
@@ -44,7 +44,7 @@ MINDSPEED_RL.add(
     refuse(
         "length-beyond-generation",
         all_of(RL, a.generate_max_model_len < a.seq_length),
-        message="max_model_len {generate_max_model_len} of generation is below seq_length {seq_length}",
+        message="generation's max_model_len {generate_max_model_len} is below seq_length {seq_length}",
         upstream=f"{VALIDATE}:49",
         at=(a.generate_max_model_len, a.seq_length),
         fixes=(put(a.generate_max_model_len, a.seq_length),),
@@ -89,7 +89,7 @@ MINDSPEED_RL.add(
     refuse(
         "packed-images",
         all_of(a.use_remove_padding, a.is_multimodal),
-        message="use_remove_padding is refused for a multimodal model",
+        message="use_remove_padding does not work with a multimodal model",
         upstream=f"{VALIDATE}:75",
         fixes=(put(a.use_remove_padding, False, safety=Safety.SAFE),),
     ),
@@ -98,8 +98,8 @@ MINDSPEED_RL.add(
         REFERENCE,
         a.reference_npus,
         message=(
-            "{reference_npus} devices of the reference model are not a multiple of tensor x pipeline x context "
-            "parallel, {each}"
+            "the reference model's {reference_npus} devices are not a multiple of {each}, its tensor- × pipeline- × "
+            "context-parallel size"
         ),
         upstream=f"{VALIDATE}:83",
         when=all_of(~a.use_integrated_worker, a.reference_npus.is_set),
@@ -121,7 +121,8 @@ MINDSPEED_RL.add(
         a.generation_ranks,
         a.prompts,
         message=(
-            "{prompts} prompts are not divisible by {generation_ranks} generation replicas: {actor_npus} devices, {infer_tensor_parallel_size} each"
+            "{prompts} prompts are not divisible by {generation_ranks} generation replicas ({actor_npus} devices, "
+            "{infer_tensor_parallel_size} per replica)"
         ),
         upstream=f"{VALIDATE}:191",
         when=RL,
@@ -158,14 +159,14 @@ MINDSPEED_RL.add(
     refuse(
         "filtered-by-no-verifier",
         all_of(a.filter_groups_enable, ~a.metric_is_verified),
-        message="filter_groups_metric {filter_groups_metric} is none of verifier_function",
+        message="filter_groups_metric {filter_groups_metric} is not listed in verifier_function",
         upstream=f"{VALIDATE}:412",
         at=(a.filter_groups_metric, a.verifier_function),
     ),
     refuse(
         "overlong-beyond-response",
         all_of(a.overlong_buffer_enable, a.overlong_buffer >= a.sampling_max_tokens),
-        message="overlong_buffer {overlong_buffer} leaves no tokens of max_tokens {sampling_max_tokens}",
+        message="overlong_buffer {overlong_buffer} must be below max_tokens {sampling_max_tokens}",
         upstream=f"{VALIDATE}:392",
         at=(a.overlong_buffer, a.sampling_max_tokens),
     ),
@@ -173,7 +174,7 @@ MINDSPEED_RL.add(
         "two-response-lengths",
         all_of(a.overlong_buffer_enable, a.rollout_max_tokens != a.sampling_max_tokens),
         message=(
-            "with overlong_buffer_enable, rollout_max_tokens {rollout_max_tokens} must be max_tokens "
+            "with overlong_buffer_enable, rollout_max_tokens {rollout_max_tokens} must equal max_tokens "
             "{sampling_max_tokens}"
         ),
         upstream=f"{VALIDATE}:396",
@@ -191,7 +192,7 @@ MINDSPEED_RL.add(
     refuse(
         "partial-and-in-order",
         all_of(a.partial_rollout_max_split > 1, a.guarantee_order),
-        message="partial_rollout_max_split {partial_rollout_max_split} is refused with guarantee_order",
+        message="partial_rollout_max_split {partial_rollout_max_split} does not work with guarantee_order",
         upstream=f"{VALIDATE}:418",
         fixes=(put(a.guarantee_order, False),),
     ),

@@ -7,10 +7,15 @@ from preflight.lint.constraint import ConstraintSet, conflicts, divides, drop, p
 from preflight.lint.expressions import Handles, all_of, any_of
 from preflight.source.finding import Kind, Safety, Severity
 
-REFUSED = "the run is refused at startup"
+REFUSED = "the run fails at startup"
 MS_SWIFT = ConstraintSet("ms-swift", why=REFUSED)
 a = Handles(megatron_names() | names("ms-swift") | DERIVED)
 ARGUMENTS = "swift/megatron/arguments/megatron_args.py"
+LOSS_SCALES = (
+    *("default", "last_round", "all", "base", "ignore_empty_think", "ignore_think_prefix", "react", "hermes", "qwen"),
+    *("agentflan", "alpha_umi", "last_round_with_ignore_empty_think"),
+)
+"""Those of all described releases."""
 GENERATES = a.rlhf_type.is_in("grpo", "gkd")
 PROMPTS = a.generation_batch_size // a.num_generations
 FIRST, LAST = a.decoder_first_pipeline_num_layers, a.decoder_last_pipeline_num_layers
@@ -25,7 +30,8 @@ MS_SWIFT.add(
             a.generation_batch_size != a.global_batch_size * a.steps_per_generation,
         ),
         message=(
-            "--generation_batch_size is {generation_batch_size}, but must equal the global batch {global_batch_size} x {steps_per_generation} steps"
+            "--generation_batch_size is {generation_batch_size}, but it must equal the global batch size "
+            "{global_batch_size} × {steps_per_generation} steps"
         ),
         upstream=f"{ARGUMENTS}:277",
         at=(a.generation_batch_size, a.steps_per_generation),
@@ -58,7 +64,7 @@ MS_SWIFT.add(
         a.world_size,
         when=all_of(GENERATES, a.use_vllm, a.vllm_mode == "colocate"),
         message="{world_size} devices are not a multiple of --vllm_tensor_parallel_size {vllm_tensor_parallel_size}",
-        why="the inference engine refuses to start, after the model is loaded",
+        why="the inference engine refuses to start after the model is loaded",
         upstream="swift/megatron/trainers/rollout_mixin.py:405",
         at=(a.vllm_tensor_parallel_size,),
         after=("device-count",),
@@ -83,8 +89,8 @@ MS_SWIFT.add(
         PROMPTS // a.data_parallel_size,
         when=all_of(GENERATES, PROMPTS % a.data_parallel_size == 0),
         message=(
-            "{prompts} prompts for each data-parallel rank are not a multiple of the micro-batch {micro_batch_size}:"
-            " ({generation_batch_size} samples / {num_generations} generations) / {data_parallel_size} ranks"
+            "{prompts} prompts per data-parallel rank, ({generation_batch_size} samples / {num_generations} "
+            "generations) / {data_parallel_size} ranks, are not a multiple of the micro-batch size {micro_batch_size}"
         ),
         why="this check counts prompts, not samples, and " + REFUSED,
         upstream=f"{ARGUMENTS}:322",
@@ -142,7 +148,7 @@ MS_SWIFT.add(
     refuse(
         "muon-overlaps",
         all_of(a.optimizer == "muon", any_of(a.overlap_grad_reduce, a.overlap_param_gather)),
-        message="the muon optimizer overlaps neither the reduction of gradients nor the gathering of weights",
+        message="--optimizer muon does not work with --overlap_grad_reduce or --overlap_param_gather",
         upstream=f"{ARGUMENTS}:975",
         at=(a.overlap_grad_reduce, a.overlap_param_gather, a.optimizer),
         fixes=(put(a.optimizer, "dist_muon"),),
@@ -156,7 +162,7 @@ MS_SWIFT.add(
             a.vllm_gpu_memory_utilization.given,
             any_of(a.vllm_gpu_memory_utilization > 1, a.vllm_gpu_memory_utilization <= 0),
         ),
-        message="--vllm_gpu_memory_utilization is {vllm_gpu_memory_utilization}; vLLM takes a share from 0 to 1",
+        message="--vllm_gpu_memory_utilization is {vllm_gpu_memory_utilization}; it must be from 0 to 1",
         upstream="vllm/config/cache.py",
         at=(a.vllm_gpu_memory_utilization,),
     ),
@@ -202,10 +208,10 @@ MS_SWIFT.add(
         ),
         message=(
             "the published {model} has {published_layers} layers, which are not divisible by "
-            "{pipeline_model_parallel_size} stages, and neither a layout nor the layers of the first or the last stage "
-            "are given"
+            "{pipeline_model_parallel_size} stages, and neither a layout nor the number of layers in the first or "
+            "last stage is given"
         ),
-        why="the run is refused when the network is built, if the model is the unmodified published one",
+        why="the run fails when the network is built if the model is the unmodified published one",
         upstream="megatron/core/transformer/transformer_block.py:150",
         severity=Severity.WARNING,
         at=(a.pipeline_model_parallel_size, a.model),
@@ -214,9 +220,8 @@ MS_SWIFT.add(
         "prediction-stage-without-layers",
         all_of(a.bare_prediction_stage > 0, a.bridge_backend == "mcore-bridge"),
         message=(
-            "stage {bare_prediction_stage} of the layout {pipeline_model_parallel_layout} has an m without a t, but "
-            "ms-swift takes the multi-token prediction layers from the decoder layers of the same stage, which has "
-            "none"
+            "stage {bare_prediction_stage} of the layout {pipeline_model_parallel_layout} has an m but no t; ms-swift "
+            "builds multi-token prediction layers from the decoder layers of the same stage, and this stage has none"
         ),
         why="building the network fails with an index out of range",
         upstream="megatron/core/models/gpt/gpt_layer_specs.py:761",
@@ -244,6 +249,20 @@ MS_SWIFT.add(
         always=True,
         at=(a.num_train_epochs, a.train_iters),
         kind=Kind.ABSENCE,
+    ),
+    refuse(
+        "unknown-loss-scale",
+        all_of(
+            a.own_loss_scale.is_set,
+            ~a.own_loss_scale.is_in(*LOSS_SCALES),
+            ~a.own_loss_scale.has("+"),
+            ~a.external_plugins,
+            ~a.custom_register_path,
+        ),
+        message="ms-swift has no loss scale {own_loss_scale}, and --external_plugins adds none",
+        why="the run fails when the template is created",
+        upstream="swift/loss_scale/mapping.py:58",
+        at=(a.own_loss_scale,),
     ),
     refuse(
         "unknown-loss",
@@ -322,8 +341,11 @@ MS_SWIFT.add(
     refuse(
         "sampling-at-temperature-zero",
         all_of(GRPO, a.temperature == 0),
-        message="at --temperature 0 all generations of a prompt are the same, and the trainer divides its logits by it",
-        why="groups of equal generations have no advantage, and log-probabilities are not a number",
+        message=(
+            "at --temperature 0, all generations of a prompt are identical, and the trainer divides its logits by "
+            "the temperature"
+        ),
+        why="groups of identical generations have no advantage, and log-probabilities are NaN",
         upstream="swift/megatron/trainers/grpo_trainer.py:896",
         severity=Severity.WARNING,
         at=(a.temperature,),
@@ -331,7 +353,7 @@ MS_SWIFT.add(
     refuse(
         "unsupported-in-grpo",
         all_of(GRPO, any_of(a.async_generate, a.sync_ref_model, a.num_iterations > 1)),
-        message="GRPO with Megatron does not support --async_generate, --sync_ref_model or more than one --num_iterations",
+        message="GRPO with Megatron does not support --async_generate, --sync_ref_model or --num_iterations above 1",
         upstream=f"{ARGUMENTS}:401",
         at=(a.num_iterations, a.async_generate, a.sync_ref_model),
         fixes=(drop(a.num_iterations), drop(a.async_generate), drop(a.sync_ref_model)),

@@ -7,7 +7,7 @@ from preflight.lint.constraint import ConstraintSet, divides, put, refuse
 from preflight.lint.expressions import Handles, all_of, any_of, total
 from preflight.source.finding import Safety, Severity
 
-DIES = "the run is refused at startup, after Ray has allocated its devices"
+DIES = "the run fails at startup, after Ray has allocated its devices"
 NEMO_RL = ConstraintSet("nemo-rl", why=DIES)
 a = Handles(megatron_names() | names("nemo-rl") | DERIVED)
 POLICY, SETUP = "nemo_rl/models/policy/lm_policy.py", "nemo_rl/models/megatron/setup.py"
@@ -34,7 +34,7 @@ NEMO_RL.add(
     refuse(
         "two-backends",
         all_of(a.megatron_enabled, a.dtensor_enabled),
-        message="megatron_cfg and dtensor_cfg are both enabled",
+        message="only one of megatron_cfg and dtensor_cfg may be enabled, but both are",
         upstream=f"{POLICY}:94",
         fixes=(put(a.dtensor_enabled, False, safety=Safety.SAFE),),
     ),
@@ -48,8 +48,9 @@ NEMO_RL.add(
             a.train_micro_batch_size != a.logprob_batch_size,
         ),
         message=(
-            "tensor {tensor_model_parallel_size} with micro-batch {train_micro_batch_size} for training and "
-            "{logprob_batch_size} for log-probabilities is refused unless NRL_IGNORE_TP_ACCURACY_CHECK is set"
+            "with a tensor-parallel size of {tensor_model_parallel_size}, the micro-batch sizes for training, "
+            "{train_micro_batch_size}, and for log-probabilities, {logprob_batch_size}, must be equal unless "
+            "NRL_IGNORE_TP_ACCURACY_CHECK is set"
         ),
         upstream=f"{POLICY}:184",
         severity=Severity.WARNING,
@@ -66,7 +67,7 @@ NEMO_RL.add(
     refuse(
         "dynamic-and-packed",
         all_of(a.dynamic_batching, a.sequence_packing_enabled),
-        message="dynamic_batching and sequence_packing are both enabled",
+        message="dynamic_batching does not work with sequence_packing",
         upstream=f"{POLICY}:297",
         after=("nemo-rl/dynamic-batches-over-stages",),
         fixes=(put(a.dynamic_batching, False),),
@@ -84,7 +85,9 @@ NEMO_RL.add(
         a.make_sequence_length_divisible_by,
         when=all_of(a.sequence_packing_enabled, ~a.dynamic_batching),
         message=(
-            "packed samples are padded to a multiple of {make_sequence_length_divisible_by}, but tensor {tensor_model_parallel_size} with context {context_parallel_size} needs a multiple of {padding}"
+            "packed samples are padded to a multiple of {make_sequence_length_divisible_by}, but a tensor-parallel "
+            "size of {tensor_model_parallel_size} with a context-parallel size of {context_parallel_size} needs a "
+            "multiple of {padding}"
         ),
         why=LATE,
         upstream="nemo_rl/models/megatron/data.py:1132",
@@ -126,10 +129,7 @@ NEMO_RL.add(
     refuse(
         "part-of-optimizer-offloaded",
         all_of(a.optimizer_cpu_offload, a.optimizer_offload_fraction != 1),
-        message=(
-            "optimizer_cpu_offload with optimizer_offload_fraction {optimizer_offload_fraction} is not supported; "
-            "only 1.0 is"
-        ),
+        message=("optimizer_cpu_offload needs optimizer_offload_fraction 1.0, not {optimizer_offload_fraction}"),
         upstream=f"{SETUP}:890",
         at=(a.optimizer_offload_fraction, a.optimizer_cpu_offload),
         fixes=(put(a.optimizer_offload_fraction, 1.0, safety=Safety.SAFE),),
@@ -180,7 +180,7 @@ NEMO_RL.add(
                 all_of(a.num_nodes > 1, a.generation_num_nodes >= a.num_nodes),
             ),
         ),
-        message="the devices reserved for generation leave none of {num_nodes} x {gpus_per_node} for training",
+        message="the devices reserved for generation leave none of {num_nodes} × {gpus_per_node} for training",
         upstream=f"{GRPO}:636",
         at=(a.generation_gpus_per_node, a.generation_num_nodes, a.num_nodes, a.gpus_per_node),
     ),

@@ -4,10 +4,10 @@ from preflight.dialects.megatron import megatron_names
 from preflight.frontends.front_end import names
 from preflight.frontends.nemo_rl import DERIVED
 from preflight.lint.constraint import ConstraintSet, divides, put, refuse
-from preflight.lint.expressions import Handles, all_of
+from preflight.lint.expressions import Handles, all_of, any_of
 from preflight.source.finding import Safety, Severity
 
-DIES = "the run is refused when its engines start, after Ray has allocated its devices"
+DIES = "the run fails when its engines start, after Ray has allocated its devices"
 NEMO_RL = ConstraintSet("nemo-rl", why=DIES)
 a = Handles(megatron_names() | names("nemo-rl") | DERIVED)
 VLLM = "nemo_rl/models/generation/vllm/vllm_generation.py"
@@ -17,13 +17,14 @@ TEACHER = (
 )
 VALUE = a.value_tensor_model_parallel_size * a.value_pipeline_model_parallel_size * a.value_context_parallel_size
 
+VALIDATES = any_of(a.val_period.is_none, a.val_period > 0)
 NEMO_RL.add(
     divides(
         "engine-over-devices",
         ENGINE,
         a.world_size,
         message=(
-            "{world_size} devices are not a multiple of vLLM's tensor {vllm_tensor_parallel_size} x pipeline "
+            "{world_size} devices are not a multiple of vLLM's tensor {vllm_tensor_parallel_size} × pipeline "
             "{vllm_pipeline_parallel_size}"
         ),
         upstream=f"{VLLM}:110",
@@ -55,8 +56,8 @@ NEMO_RL.add(
         TEACHER,
         a.world_size,
         message=(
-            "{world_size} devices are not a multiple of the teacher's tensor {teacher_tensor_model_parallel_size} x "
-            "pipeline {teacher_pipeline_model_parallel_size} x context {teacher_context_parallel_size} = {teacher}"
+            "{world_size} devices are not a multiple of the teacher's tensor {teacher_tensor_model_parallel_size} × "
+            "pipeline {teacher_pipeline_model_parallel_size} × context {teacher_context_parallel_size} = {teacher}"
         ),
         upstream="nemo_rl/models/policy/lm_policy.py:197",
         when=a.teacher_megatron_enabled,
@@ -70,7 +71,7 @@ NEMO_RL.add(
     refuse(
         "teacher-with-two-backends",
         all_of(a.teacher_megatron_enabled, a.teacher_dtensor_enabled),
-        message="teacher.megatron_cfg and teacher.dtensor_cfg are both enabled",
+        message="only one of teacher.megatron_cfg and teacher.dtensor_cfg may be enabled, but both are",
         upstream="nemo_rl/models/policy/lm_policy.py:94",
         at=(a.teacher_megatron_enabled, a.teacher_dtensor_enabled),
         fixes=(put(a.teacher_dtensor_enabled, False),),
@@ -80,8 +81,8 @@ NEMO_RL.add(
         VALUE,
         a.world_size,
         message=(
-            "{world_size} devices are not a multiple of the value model's tensor {value_tensor_model_parallel_size} x "
-            "pipeline {value_pipeline_model_parallel_size} x context {value_context_parallel_size} = {value}"
+            "{world_size} devices are not a multiple of the value model's tensor {value_tensor_model_parallel_size} × "
+            "pipeline {value_pipeline_model_parallel_size} × context {value_context_parallel_size} = {value}"
         ),
         upstream="nemo_rl/models/value/lm_value.py:132",
         when=a.value_megatron_enabled,
@@ -92,10 +93,23 @@ NEMO_RL.add(
         "validation-over-ranks",
         a.data_parallel_size,
         a.val_global_batch_size,
-        message=("a validation batch of {val_global_batch_size} is not divisible by {data_parallel_size} data ranks"),
+        message=(
+            "a validation batch of {val_global_batch_size} is not divisible by {data_parallel_size} data-parallel ranks"
+        ),
         upstream="nemo_rl/distributed/batched_data_dict.py:399",
-        when=all_of(a.val_global_batch_size.is_set, a.num_nodes.is_set),
+        when=all_of(a.val_global_batch_size.is_set, a.num_nodes.is_set, VALIDATES),
         at=(a.val_global_batch_size,),
+        after=("device-count", "nemo-rl/batch-over-ranks"),
+    ),
+    divides(
+        "validation-pairs-over-ranks",
+        a.data_parallel_size,
+        a.val_pairs * 2,
+        message="the pairs of a validation batch of {val_pairs} are not divisible by {data_parallel_size} data ranks",
+        why="the first validation fails",
+        upstream="nemo_rl/distributed/batched_data_dict.py:399",
+        when=all_of(a.val_pairs.is_set, a.num_nodes.is_set, VALIDATES),
+        at=(a.val_pairs,),
         after=("device-count", "nemo-rl/batch-over-ranks"),
     ),
     divides(
@@ -104,7 +118,7 @@ NEMO_RL.add(
         a.val_global_batch_size,
         message=(
             "a validation batch of {val_global_batch_size} cannot be divided into micro-batches of "
-            "{val_micro_batch_size} on {data_parallel_size} data ranks"
+            "{val_micro_batch_size} on {data_parallel_size} data-parallel ranks"
         ),
         why="the first validation fails, because only the last batch of the data is padded",
         upstream="nemo_rl/distributed/batched_data_dict.py:831",
@@ -112,6 +126,7 @@ NEMO_RL.add(
             a.val_global_batch_size.is_set,
             a.val_micro_batch_size.is_set,
             a.num_nodes.is_set,
+            VALIDATES,
             ~a.dynamic_batching,
             ~a.sequence_packing_enabled,
         ),
@@ -193,8 +208,8 @@ NEMO_RL.add(
         "on-policy-batch",
         all_of(a.force_on_policy_ratio, a.global_batch_size != SAMPLES),
         message=(
-            "loss_fn.force_on_policy_ratio needs one update per step: {num_prompts_per_step} prompts x "
-            "{num_generations_per_prompt} generations are not the batch {global_batch_size}"
+            "loss_fn.force_on_policy_ratio needs one update per step, but {num_prompts_per_step} prompts × "
+            "{num_generations_per_prompt} generations do not equal the batch size {global_batch_size}"
         ),
         upstream=f"{GRPO}:430",
         at=(a.force_on_policy_ratio, a.global_batch_size, a.num_prompts_per_step),
@@ -204,10 +219,10 @@ NEMO_RL.add(
         a.global_batch_size,
         SAMPLES,
         message=(
-            "{num_prompts_per_step} prompts x {num_generations_per_prompt} generations are not a multiple of "
+            "{num_prompts_per_step} prompts × {num_generations_per_prompt} generations are not a multiple of "
             "policy.train_global_batch_size {global_batch_size}"
         ),
-        why="an update needs whole batches, so the first one is refused, after the first rollout",
+        why="an update needs whole batches, so the first update fails after the first rollout",
         upstream="nemo_rl/distributed/batched_data_dict.py:395",
         at=(a.num_prompts_per_step, a.num_generations_per_prompt, a.global_batch_size),
         after=("nemo-rl/on-policy-batch",),
@@ -217,10 +232,10 @@ NEMO_RL.add(
         a.global_batch_size,
         a.distillation_prompts * a.distillation_generations,
         message=(
-            "{distillation_prompts} prompts x {distillation_generations} generations are not a multiple of "
+            "{distillation_prompts} prompts × {distillation_generations} generations are not a multiple of "
             "policy.train_global_batch_size {global_batch_size}"
         ),
-        why="an update needs whole batches, so the first one is refused, after the first rollout",
+        why="an update needs whole batches, so the first update fails after the first rollout",
         upstream="nemo_rl/distributed/batched_data_dict.py:395",
         at=(a.distillation_prompts, a.distillation_generations, a.global_batch_size),
     ),
@@ -243,7 +258,7 @@ NEMO_RL.add(
     refuse(
         "more-batches-without-sampling",
         all_of(a.batch_multiplier.is_set, a.batch_multiplier != 1, ~a.use_dynamic_sampling),
-        message="grpo.batch_multiplier is {batch_multiplier}, which only use_dynamic_sampling uses",
+        message="grpo.batch_multiplier {batch_multiplier} needs grpo.use_dynamic_sampling",
         upstream=f"{GRPO}:343",
         at=(a.batch_multiplier, a.use_dynamic_sampling),
         fixes=(put(a.batch_multiplier, 1),),

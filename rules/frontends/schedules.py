@@ -18,14 +18,14 @@ def of_schedule(warmup: Expression, trains: Expression, uncapped: str = "") -> t
         refuse(
             "minimum-above-rate",
             all_of(trains, a.lr.is_set, a.min_lr.is_set, a.min_lr > a.lr),
-            message="the smallest learning rate {min_lr} is above the learning rate {lr}",
+            message="the minimum learning rate {min_lr} is above the learning rate {lr}",
             upstream=f"{CORE}:151",
             at=(a.min_lr, a.lr),
         ),
         refuse(
             "minimum-below-zero",
             all_of(trains, a.min_lr < 0),
-            message="the smallest learning rate {min_lr} is below 0",
+            message="the minimum learning rate {min_lr} is below 0",
             upstream=f"{CORE}:150",
             at=(a.min_lr,),
         ),

@@ -7,7 +7,7 @@ from preflight.lint.constraint import ConstraintSet, divides, put, refuse
 from preflight.lint.expressions import Handles, all_of
 from preflight.source.finding import Safety, Severity
 
-DIES = "the run is refused when its config is validated, after Ray has started"
+DIES = "the run fails when its config is validated, after Ray has started"
 SKYRL = ConstraintSet("skyrl", why=DIES)
 a = Handles(megatron_names() | names("skyrl") | DERIVED)
 UTILS = "skyrl/train/utils/utils.py"
@@ -51,7 +51,8 @@ SKYRL.add(
         "sync-beside-megatron",
         SYNC != "nccl",
         message=(
-            "weight_sync_backend is {skyrl_generator_inference_engine_weight_sync_backend}; with Megatron it must be nccl"
+            "weight_sync_backend is {skyrl_generator_inference_engine_weight_sync_backend}; with Megatron, it must be "
+            "nccl"
         ),
         upstream=f"{UTILS}:197",
         at=(SYNC,),

@@ -6,7 +6,7 @@ from preflight.lint.constraint import ConstraintSet, conflicts, drop, put, refus
 from preflight.lint.expressions import Handles, all_of, any_of
 from preflight.source.finding import Safety, Severity
 
-DIES = "the run is refused at startup, after Ray has allocated its devices"
+DIES = "the run fails at startup, after Ray has allocated its devices"
 SLIME = ConstraintSet("slime", why=DIES)
 a = Handles(megatron_names() | names("slime"))
 OPTIONS = "slime/utils/arguments.py"
@@ -33,7 +33,7 @@ SLIME.add(
             a.global_batch_size != SAMPLES // a.num_steps_per_rollout,
         ),
         message=(
-            "--global-batch-size is {global_batch_size}, but a rollout of {rollout_batch_size} prompts x "
+            "--global-batch-size is {global_batch_size}, but a rollout of {rollout_batch_size} prompts × "
             "{n_samples_per_prompt} samples in {num_steps_per_rollout} steps gives batches of {made}"
         ),
         upstream=f"{OPTIONS}:1910",
@@ -46,9 +46,9 @@ SLIME.add(
         all_of(COUNTED, a.global_batch_size > SAMPLES),
         message=(
             "--global-batch-size is {global_batch_size}, but a rollout has only {samples} samples "
-            "({rollout_batch_size} prompts x {n_samples_per_prompt} samples)"
+            "({rollout_batch_size} prompts × {n_samples_per_prompt} samples)"
         ),
-        why="the run is refused after the first rollout, which is too small for a step",
+        why="the run fails after the first rollout, which is too small for a step",
         upstream="slime/utils/dp_schedule.py:136",
         shows={"samples": SAMPLES},
         at=(a.global_batch_size, a.rollout_batch_size, a.n_samples_per_prompt),
@@ -70,8 +70,11 @@ SLIME.add(
     refuse(
         "sampling-at-temperature-zero",
         all_of(PLAIN_ROLLOUT, a.rollout_temperature == 0),
-        message="at --rollout-temperature 0 all samples of a prompt are the same, and the actor divides its logits by it",
-        why="groups of equal samples have no advantage, and log-probabilities are not a number",
+        message=(
+            "at --rollout-temperature 0, all samples of a prompt are identical, and the actor divides its logits by "
+            "the temperature"
+        ),
+        why="groups of identical samples have no advantage, and log-probabilities are NaN",
         upstream="slime/backends/megatron_utils/loss.py:91",
         severity=Severity.WARNING,
         at=(a.rollout_temperature,),
@@ -161,7 +164,7 @@ SLIME.add(
     refuse(
         "two-kl-terms",
         all_of(a.kl_coef != 0, a.kl_loss_coef != 0),
-        message="--kl-coef {kl_coef} and --kl-loss-coef {kl_loss_coef} are both set; only one of them can be",
+        message="only one of --kl-coef and --kl-loss-coef may be set, but they are {kl_coef} and {kl_loss_coef}",
         upstream=f"{OPTIONS}:1787",
         at=(a.kl_loss_coef, a.kl_coef),
     ),
@@ -203,10 +206,24 @@ SLIME.add(
     refuse(
         "evaluation-without-data",
         all_of(a.eval_interval.given, a.eval_config.is_none, a.eval_prompt_data.is_none),
-        message="--eval-interval is given without --eval-prompt-data or --eval-config",
+        message="--eval-interval needs --eval-prompt-data or --eval-config",
         upstream=f"{OPTIONS}:1782",
         at=(a.eval_interval,),
         fixes=(drop(a.eval_interval, safety=Safety.SAFE),),
+    ),
+    refuse(
+        "no-tokenizer",
+        all_of(
+            PLAIN_ROLLOUT,
+            a.rollout_batch_size.is_set,
+            a.prompt_data.is_set,
+            ~a.hf_checkpoint.given,
+            ~a.debug_train_only,
+        ),
+        message="--hf-checkpoint is not given, so there is no tokenizer for the prompts",
+        why="loading the tokenizer fails when the data source is created",
+        upstream="slime/rollout/data_source.py:62",
+        at=(a.prompt_data,),
     ),
     requires(
         "save-interval-without-save",
@@ -229,7 +246,7 @@ SLIME.add(
         ),
         message=(
             "--num-gpus-per-node is {num_gpus_per_node}, but the actor has {actor_num_gpus_per_node} devices on each "
-            "of {actor_num_nodes} nodes: engines on the second node get the address of the first"
+            "of {actor_num_nodes} nodes, so engines on the second node get the address of the first"
         ),
         why="SGLang cannot bind the address of another node, so its engines do not start",
         upstream="slime/ray/rollout.py:949",
@@ -258,7 +275,7 @@ SLIME.add(
     refuse(
         "teacher-of-sglang",
         all_of(a.use_opd, a.opd_type == "sglang", a.opd_teacher_load.is_set),
-        message="with --opd-type sglang, the teacher is a server: --opd-teacher-load is refused",
+        message="--opd-teacher-load does not work with --opd-type sglang, whose teacher is a server",
         upstream=f"{OPTIONS}:1750",
         at=(a.opd_teacher_load, a.opd_type),
         fixes=(drop(a.opd_teacher_load, safety=Safety.SAFE),),
@@ -266,7 +283,7 @@ SLIME.add(
     refuse(
         "teacher-without-distillation",
         all_of(~a.use_opd, a.opd_teacher_load.is_set),
-        message="--opd-teacher-load is given without --use-opd",
+        message="--opd-teacher-load needs --use-opd",
         upstream=f"{OPTIONS}:1757",
         at=(a.opd_teacher_load,),
         fixes=(drop(a.opd_teacher_load, safety=Safety.SAFE),),
@@ -308,7 +325,7 @@ SLIME.add(
         ),
         message=(
             "--update-weight-mode delta needs --update-weight-transport disk and "
-            "--update-weight-local-checkpoint-dir, and no --colocate"
+            "--update-weight-local-checkpoint-dir, and does not work with --colocate"
         ),
         upstream=f"{OPTIONS}:1997",
         at=(a.update_weight_mode, a.update_weight_transport, a.colocate),
@@ -356,7 +373,7 @@ SLIME.add(
             ~a.rm_type.starts_with("boxed_"),
         ),
         message="slime has no reward {rm_type}, and --custom-rm-path is not given",
-        why="the first rollout fails, unless the metadata of every sample names another reward",
+        why="the first rollout fails unless the metadata of every sample names another reward",
         severity=Severity.WARNING,
         upstream="slime/rollout/rm_hub/__init__.py:93",
         at=(a.rm_type,),

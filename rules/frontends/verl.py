@@ -6,7 +6,7 @@ from preflight.lint.constraint import ConstraintSet, divides, put, refuse
 from preflight.lint.expressions import Handles, all_of, any_of, nearest_divisor, other_divisor, two_divisors
 from preflight.source.finding import Safety, Severity
 
-DIES = "the run is refused at startup, after Ray has allocated its devices"
+DIES = "the run fails at startup, after Ray has allocated its devices"
 VERL = ConstraintSet("verl", why=DIES)
 a = Handles(megatron_names() | names("verl"))
 TRAINER = a.entry == "verl.trainer.main_ppo"
@@ -25,7 +25,7 @@ VERL.add(
         a.data_parallel_size,
         SAMPLES,
         message=(
-            "a mini-batch of {ppo_mini_batch_size} prompts x {rollout_n} samples is not divisible by "
+            "a mini-batch of {ppo_mini_batch_size} prompts × {rollout_n} samples is not divisible by "
             "{data_parallel_size} data-parallel ranks"
         ),
         why=LATE,
@@ -43,7 +43,7 @@ VERL.add(
         a.micro_batch_size,
         EACH,
         message=(
-            "{each} samples of a mini-batch on a rank ({ppo_mini_batch_size} prompts x {rollout_n} samples / "
+            "{each} samples of a mini-batch on a rank ({ppo_mini_batch_size} prompts × {rollout_n} samples / "
             "{data_parallel_size} ranks) are not a multiple of the micro-batch {micro_batch_size}"
         ),
         why=LATE,
@@ -59,8 +59,8 @@ VERL.add(
         a.data_parallel_size * a.micro_batch_size,
         a.train_batch_size * a.rollout_n,
         message=(
-            "a batch of {train_batch_size} prompts x {rollout_n} samples is not a multiple of {data_parallel_size} "
-            "data-parallel ranks x micro-batch {micro_batch_size}"
+            "a batch of {train_batch_size} prompts × {rollout_n} samples is not a multiple of {data_parallel_size} "
+            "data-parallel ranks × micro-batch size {micro_batch_size}"
         ),
         upstream="verl/utils/config.py:110",
         when=all_of(TRAINER, STATIC, a.micro_batch_size.is_set),
@@ -110,7 +110,7 @@ VERL.add(
     refuse(
         "two-micro-batches",
         all_of(TRAINER, STATIC, a.micro_batch_size.is_set, a.ppo_micro_batch_size.is_set),
-        message="ppo_micro_batch_size and ppo_micro_batch_size_per_gpu are both given",
+        message="only one of ppo_micro_batch_size and ppo_micro_batch_size_per_gpu may be given, but both are",
         upstream=f"{ACTOR}:205",
         at=(a.ppo_micro_batch_size, a.micro_batch_size),
     ),
@@ -163,10 +163,10 @@ VERL.add(
         "rollout-over-nodes",
         all_of(TRAINER, a.n_gpus_per_node < REPLICA, REPLICA % a.n_gpus_per_node != 0),
         message=(
-            "a rollout engine needs tensor {rollout_tensor_model_parallel_size} x data {rollout_data_parallel_size} "
+            "a rollout engine needs tensor {rollout_tensor_model_parallel_size} × data {rollout_data_parallel_size} "
             "devices, which is not a multiple of the {n_gpus_per_node} devices per node"
         ),
-        why="the run waits for devices that no node has, or it is refused",
+        why="the run waits for devices that no node has, or it fails",
         upstream="verl/workers/rollout/replica.py:114",
         at=(a.rollout_tensor_model_parallel_size, a.rollout_data_parallel_size, a.n_gpus_per_node),
     ),
@@ -176,8 +176,8 @@ VERL.add(
             a.rollout_name != "trtllm", a.rollout_expert_parallel_size > 1, a.rollout_expert_parallel_size != REPLICA
         ),
         message=(
-            "the expert-parallel size {rollout_expert_parallel_size} of the rollout is not tensor "
-            "{rollout_tensor_model_parallel_size} x data {rollout_data_parallel_size}"
+            "the rollout's expert-parallel size {rollout_expert_parallel_size} must equal tensor "
+            "{rollout_tensor_model_parallel_size} × data {rollout_data_parallel_size}"
         ),
         upstream=f"{ROLLOUT}:293",
         at=(a.rollout_expert_parallel_size, a.rollout_tensor_model_parallel_size, a.rollout_data_parallel_size),
@@ -186,7 +186,7 @@ VERL.add(
     refuse(
         "rollout-mode",
         a.rollout_mode == "sync",
-        message="the rollout mode sync no longer exists",
+        message="the rollout mode sync was removed",
         upstream=f"{ROLLOUT}:280",
         fixes=(put(a.rollout_mode, "async", safety=Safety.SAFE),),
     ),
@@ -203,7 +203,7 @@ VERL.add(
         message=(
             "a batch of {train_batch_size} samples leaves some of the {data_parallel_size} data-parallel ranks without a sample"
         ),
-        why="the data loader refuses empty batches",
+        why="the data loader rejects empty batches",
         upstream="verl/trainer/sft_trainer.py:241",
         at=(a.train_batch_size,),
         fixes=(put(a.train_batch_size, a.data_parallel_size),),

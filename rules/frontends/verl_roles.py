@@ -2,14 +2,18 @@
 
 from preflight.dialects.megatron import megatron_names
 from preflight.frontends.front_end import names
+from preflight.frontends.hydra_faults import DECAYS
 from preflight.lint.constraint import ConstraintSet, divides, drop, put, refuse
 from preflight.lint.expressions import Handles, all_of, any_of
 from preflight.source.finding import Safety, Severity
 
-DIES = "the run is refused at startup, after Ray has allocated its devices"
+DIES = "the run fails at startup, after Ray has allocated its devices"
 VERL = ConstraintSet("verl", why=DIES)
-a = Handles(megatron_names() | names("verl"))
+TUNING = ("max_length", "max_token_len_per_gpu", "pad_mode")
+"""Arguments that only verl's fine-tuning has."""
+a = Handles(megatron_names() | names("verl") | frozenset(TUNING))
 TRAINER = a.entry == "verl.trainer.main_ppo"
+SFT = a.entry == "verl.trainer.sft_trainer"
 CRITIC = any_of(a.critic_enable.is_in(True), all_of(a.critic_enable.is_none, a.adv_estimator == "gae"))
 CRITIC_RANKS = (
     a.critic_tensor_model_parallel_size * a.critic_pipeline_model_parallel_size * a.critic_context_parallel_size
@@ -48,7 +52,9 @@ VERL.add(
             a.critic_ppo_micro_batch_size.is_set,
             a.critic_ppo_micro_batch_size_per_gpu.is_set,
         ),
-        message="critic.ppo_micro_batch_size and critic.ppo_micro_batch_size_per_gpu are both given",
+        message=(
+            "only one of critic.ppo_micro_batch_size and critic.ppo_micro_batch_size_per_gpu may be given, but both are"
+        ),
         upstream=f"{CONFIG}/critic.py:110",
         at=(a.critic_ppo_micro_batch_size,),
     ),
@@ -69,9 +75,8 @@ VERL.add(
         CRITIC_RANKS,
         a.world_size,
         message=(
-            "{world_size} devices are not a multiple of the critic's tensor {critic_tensor_model_parallel_size} x "
-            "pipeline "
-            "{critic_pipeline_model_parallel_size} x context {critic_context_parallel_size}"
+            "{world_size} devices are not a multiple of the critic's tensor {critic_tensor_model_parallel_size} × "
+            "pipeline {critic_pipeline_model_parallel_size} × context {critic_context_parallel_size}"
         ),
         upstream="verl/workers/engine/megatron/transformer_impl.py:272",
         when=all_of(TRAINER, CRITIC),
@@ -101,7 +106,7 @@ VERL.add(
         "rollout-above-devices",
         all_of(TRAINER, a.hybrid_engine, a.world_size.is_set, a.world_size < REPLICA),
         message=(
-            "a rollout engine needs tensor {rollout_tensor_model_parallel_size} x data {rollout_data_parallel_size} "
+            "a rollout engine needs tensor {rollout_tensor_model_parallel_size} × data {rollout_data_parallel_size} "
             "devices, but the run has {world_size}, so no engine is started"
         ),
         upstream="verl/workers/rollout/llm_server.py:554",
@@ -111,7 +116,7 @@ VERL.add(
     refuse(
         "rollout-pipeline",
         all_of(TRAINER, a.rollout_name.is_in("vllm", "sglang"), a.rollout_pipeline_model_parallel_size > 1),
-        message="the engine {rollout_name} takes 1 pipeline stage, not {rollout_pipeline_model_parallel_size}",
+        message="the engine {rollout_name} supports only 1 pipeline stage, not {rollout_pipeline_model_parallel_size}",
         upstream=f"{CONFIG}/rollout.py:319",
         at=(a.rollout_pipeline_model_parallel_size,),
         fixes=(put(a.rollout_pipeline_model_parallel_size, 1, safety=Safety.SAFE),),
@@ -134,7 +139,7 @@ VERL.add(
             a.rollout_name == "vllm",
             any_of(a.rollout_gpu_memory_utilization > 1, a.rollout_gpu_memory_utilization <= 0),
         ),
-        message="rollout.gpu_memory_utilization is {rollout_gpu_memory_utilization}; vLLM takes a share from 0 to 1",
+        message="rollout.gpu_memory_utilization is {rollout_gpu_memory_utilization}; it must be from 0 to 1",
         why="the rollout engine fails to start, after Ray has allocated its devices",
         upstream="vllm/config/cache.py",
         at=(a.rollout_gpu_memory_utilization,),
@@ -176,12 +181,60 @@ VERL.add(
         "tokens-below-sequence",
         all_of(TRAINER, a.use_dynamic_bsz, a.ppo_max_token_len_per_gpu * a.context_parallel_size < a.seq_length),
         message=(
-            "a micro-batch holds {ppo_max_token_len_per_gpu} x {context_parallel_size} tokens (ppo_max_token_len_per_gpu x context-parallel size), but a prompt with its response can have up to {seq_length}"
+            "a micro-batch holds {ppo_max_token_len_per_gpu} × {context_parallel_size} tokens "
+            "(ppo_max_token_len_per_gpu × context-parallel size), but a prompt with its response can have up to "
+            "{seq_length}"
         ),
         why="training fails at the first sequence that is longer",
         upstream="verl/utils/seqlen_balancing.py:384",
         severity=Severity.WARNING,
         at=(a.ppo_max_token_len_per_gpu,),
+    ),
+    refuse(
+        "log-probability-tokens-below-sequence",
+        all_of(
+            TRAINER,
+            a.rollout_log_prob_use_dynamic_bsz,
+            a.rollout_log_prob_max_token_len.given,
+            a.rollout_log_prob_max_token_len * a.context_parallel_size < a.seq_length,
+        ),
+        message=(
+            "a micro-batch for log-probabilities holds {rollout_log_prob_max_token_len} x {context_parallel_size} tokens "
+            "(log_prob_max_token_len_per_gpu x context-parallel size), but a prompt with its response can have up to "
+            "{seq_length}"
+        ),
+        why="the run fails at the first sequence that is longer",
+        upstream="verl/utils/seqlen_balancing.py",
+        severity=Severity.WARNING,
+        at=(a.rollout_log_prob_max_token_len,),
+    ),
+    refuse(
+        "tokens-below-sample",
+        all_of(SFT, a.use_dynamic_bsz, a.max_token_len_per_gpu * a.context_parallel_size < a.max_length),
+        message=(
+            "a micro-batch holds {max_token_len_per_gpu} x {context_parallel_size} tokens (max_token_len_per_gpu x context-parallel size), but a sample can have up to {max_length}"
+        ),
+        why="training fails at the first sample that is longer",
+        upstream="verl/utils/seqlen_balancing.py",
+        severity=Severity.WARNING,
+        at=(a.max_token_len_per_gpu,),
+    ),
+    refuse(
+        "unknown-padding",
+        all_of(SFT, a.pad_mode.given, ~a.pad_mode.is_in("no_padding", "right", "left_right")),
+        message="data.pad_mode {pad_mode} is neither no_padding nor right",
+        why="the first batch is refused when it is collated",
+        upstream="verl/utils/dataset/dataset_utils.py:61",
+        at=(a.pad_mode,),
+    ),
+    refuse(
+        "unknown-decay-of-tuning",
+        all_of(SFT, a.lr_decay_style.given, ~a.lr_decay_style.is_in(*DECAYS)),
+        message="optim.lr_decay_style {lr_decay_style} is not one of {styles}",
+        why="Megatron's schedule refuses it at the first step",
+        shows={"styles": ", ".join(DECAYS)},
+        upstream="megatron/core/optimizer_param_scheduler.py",
+        at=(a.lr_decay_style,),
     ),
     refuse(
         "kl-twice",
@@ -210,7 +263,8 @@ VERL.add(
             a.teacher_prompt_length == a.max_prompt_length,
         ),
         message=(
-            "the teacher reads {teacher_max_model_len} tokens, but prompt {max_prompt_length} + response {max_response_length} + 1 are {needed}"
+            "the teacher reads at most {teacher_max_model_len} tokens, but prompt {max_prompt_length} + response "
+            "{max_response_length} + 1 = {needed}"
         ),
         upstream=f"{CONFIG}/distillation.py:179",
         shows={"needed": a.max_prompt_length + a.max_response_length + 1},
@@ -221,8 +275,8 @@ VERL.add(
         "no-teacher-devices",
         all_of(DISTILLS, any_of(a.distillation_nnodes <= 0, a.distillation_n_gpus_per_node <= 0)),
         message=(
-            "the teacher has a pool of {distillation_nnodes} nodes x {distillation_n_gpus_per_node} devices: both must "
-            "be above 0"
+            "the teacher has a pool of {distillation_nnodes} nodes × {distillation_n_gpus_per_node} devices, but both "
+            "numbers must be above 0"
         ),
         upstream="verl/trainer/ppo/v1/trainer_base.py:779",
         at=(a.distillation_nnodes, a.distillation_n_gpus_per_node, a.distillation_enabled),
@@ -233,8 +287,8 @@ VERL.add(
         TEACHER,
         POOL,
         message=(
-            "the teacher's engine needs tensor {teacher_tensor_model_parallel_size} x data "
-            "{teacher_data_parallel_size} devices, which is not a divisor of its pool of {distillation_nnodes} x "
+            "the teacher's engine needs tensor {teacher_tensor_model_parallel_size} × data "
+            "{teacher_data_parallel_size} devices, which do not divide its pool of {distillation_nnodes} × "
             "{distillation_n_gpus_per_node}"
         ),
         upstream=f"{CONFIG}/distillation.py:292",
@@ -246,8 +300,8 @@ VERL.add(
         "no-reward-devices",
         all_of(TRAINER, a.reward_pool_enable, any_of(a.reward_nnodes <= 0, a.reward_n_gpus_per_node <= 0)),
         message=(
-            "the reward model has a pool of {reward_nnodes} nodes x {reward_n_gpus_per_node} devices: both must be "
-            "above 0"
+            "the reward model has a pool of {reward_nnodes} nodes × {reward_n_gpus_per_node} devices, but both "
+            "numbers must be above 0"
         ),
         upstream="verl/trainer/ppo/v1/trainer_base.py:764",
         at=(a.reward_nnodes, a.reward_n_gpus_per_node, a.reward_pool_enable),
@@ -259,7 +313,7 @@ VERL.add(
     refuse(
         "no-checkpoint-to-resume",
         all_of(TRAINER, a.resume_mode == "resume_path", a.resume_from_path.is_none),
-        message="trainer.resume_mode is resume_path, and trainer.resume_from_path is not given",
+        message="trainer.resume_mode is resume_path, but trainer.resume_from_path is not given",
         upstream="verl/trainer/ppo/ray_trainer.py:1073",
         at=(a.resume_mode,),
     ),

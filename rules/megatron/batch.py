@@ -46,8 +46,8 @@ MEGATRON.add(
             any_of(a.eval_micro_batch_size == 0, a.eval_global_batch_size % PER_EVALUATION != 0),
         ),
         message=(
-            "--eval-global-batch-size {eval_global_batch_size} is not a multiple of {per_step} = micro-batch "
-            "{eval_micro_batch_size} x data parallel {data_parallel_size}"
+            "--eval-global-batch-size {eval_global_batch_size} is not a multiple of {per_step} (micro-batch size "
+            "{eval_micro_batch_size} × data-parallel size {data_parallel_size})"
         ),
         why="the check also applies to runs that never evaluate, so " + REFUSED,
         shows={"per_step": PER_EVALUATION},
@@ -92,8 +92,8 @@ MEGATRON.add(
         a.exit_interval,
         when=all_of(a.perform_rl_step, a.exit_interval.is_set, ROLLOUTS % a.global_batch_size == 0),
         message=(
-            "--exit-interval {exit_interval} is not a multiple of the {steps} steps that one collection of "
-            "rollouts lasts"
+            "--exit-interval {exit_interval} is not a multiple of {steps}, the number of steps per collection of "
+            "rollouts"
         ),
         shows={"steps": STEPS},
         at=(a.exit_interval,),
@@ -105,8 +105,8 @@ MEGATRON.add(
         a.save_interval,
         when=all_of(a.perform_rl_step, a.save_interval.is_set, ROLLOUTS % a.global_batch_size == 0),
         message=(
-            "--save-interval {save_interval} is not a multiple of the {steps} steps that one collection of "
-            "rollouts lasts"
+            "--save-interval {save_interval} is not a multiple of {steps}, the number of steps per collection of "
+            "rollouts"
         ),
         shows={"steps": STEPS},
         at=(a.save_interval,),

@@ -18,9 +18,9 @@ def batch_ramp(job: Job) -> Iterator[Finding | Unverified]:
     """The batch-size ramp-up is invalid.
 
     ## What it does
-    For Megatron up to 0.17, checks `--rampup-batch-size START INCREMENT SAMPLES`: three numbers, with START and
-    INCREMENT at least 1, SAMPLES not negative, START at most the global batch size, and the difference between the two
-    a multiple of INCREMENT.
+    For Megatron up to 0.17, checks that `--rampup-batch-size START INCREMENT SAMPLES` has three numbers, that START and
+    INCREMENT are at least 1 and SAMPLES is not negative, and that START is at most the global batch size and differs
+    from it by a multiple of INCREMENT.
 
     ## Why is this bad?
     Megatron reads the ramp-up when it creates the micro-batch calculator. An invalid ramp-up stops the run at startup.
@@ -50,7 +50,7 @@ def ramp_fault_of(ramp: Sequence[str], batch: int) -> tuple[Message, str] | None
     """The fault in a ramp-up to a global batch size, and the upstream statement that checks it."""
     if len(ramp) != 3:
         return Message(
-            "--rampup-batch-size takes a start, an increment and samples, not {count} values", count=len(ramp)
+            "--rampup-batch-size takes three values (start, increment and samples), not {count}", count=len(ramp)
         ), "e1fbb54eb4"
     try:
         start, increment, samples = map(int, ramp)
@@ -192,8 +192,8 @@ def number(text: str) -> int | None:
 DIVIDES, GROWS = "d1f958c01e", "c6a5bc448e"
 """The upstream statements, under the names used in the evidence."""
 
-_PLAIN = "micro batch {micro} x data parallel {data} = {unit}"
-_SHARDED = "micro batch {micro} x data parallel {data} x weight shards {held} = {unit}"
+_PLAIN = "micro-batch size {micro} × data-parallel size {data} = {unit}"
+_SHARDED = "micro-batch size {micro} × data-parallel size {data} × weight shards {held} = {unit}"
 
 
 @rule(
@@ -209,14 +209,14 @@ def batch_schedule_step(job: Job) -> Iterator[Finding | Unverified]:
     """A step of the batch-size schedule has a batch size that the run cannot train with.
 
     ## What it does
-    Reads `--step-batch-size-schedule` and checks that each of its sizes is a multiple of `micro-batch size *
-    data-parallel size` (and of the weight shards beyond tensor parallelism), and that no step has fewer micro-batches
+    Reads `--step-batch-size-schedule` and checks that each of its sizes is a multiple of the micro-batch size × the
+    data-parallel size (and of the weight shards beyond tensor parallelism), and that no step has fewer micro-batches
     than the step before it.
 
     ## Why is this bad?
     Megatron checks a size only when its step begins, so the run trains until then and crashes. If the first size is not
-    divisible, the run crashes in the first iteration. The finding is a warning if the run may not get to the step, or
-    if a loaded checkpoint may already be past it. A schedule that was written for fewer devices starts with such sizes.
+    divisible, the run crashes in the first iteration. The finding is a warning if the run may not reach the step, or if
+    a loaded checkpoint may already be past it. A schedule that was written for fewer devices starts with such sizes.
 
     ## Example
     On 16 data-parallel ranks:

@@ -6,11 +6,11 @@ from preflight import Finding, Job, Message, Severity, Unverified, rule
 from preflight.rules.megatron.saved_arguments import FORCED, alike, goes_on, is_known, is_on, loaded, shown
 from preflight.run.version_ranges import matches
 
-TRACKER = "{path} has no latest_checkpointed_iteration.txt: the run starts from random weights"
-FOLDER = "{path} does not exist (checked on {host}): the run starts from random weights"
+TRACKER = "{path} has no latest_checkpointed_iteration.txt, so the run starts from random weights"
+FOLDER = "{path} does not exist (checked on {host}), so the run starts from random weights"
 ENDS = {
-    TRACKER: "{path} has no latest_checkpointed_iteration.txt: the run ends without training, with exit code 0",
-    FOLDER: "{path} does not exist (checked on {host}): the run ends without training, with exit code 0",
+    TRACKER: "{path} has no latest_checkpointed_iteration.txt, so the run ends without training, with exit code 0",
+    FOLDER: "{path} does not exist (checked on {host}), so the run ends without training, with exit code 0",
 }
 """What happens with --exit-on-missing-checkpoint instead."""
 
@@ -57,7 +57,9 @@ def loaded_checkpoint_missing(job: Job) -> Iterator[Finding | Unverified]:
 
 
 BROKEN = {
-    "tracker": "{path}/latest_checkpointed_iteration.txt contains {because!r}, not an iteration: the run ends there",
+    "tracker": (
+        "{path}/latest_checkpointed_iteration.txt contains {because!r}, not an iteration, so the run ends at that point"
+    ),
     "no-step": "{step}, which the run loads, does not exist",
     "kind": "{step} contains no checkpoint in a format that Megatron loads",
     "cut-off": "the checkpoint is incomplete: {because}",
@@ -68,7 +70,7 @@ ARRAYS = (
     "{step} holds a zarr checkpoint, which Megatron core 0.16 and later do not load; convert it to torch_dist with "
     "core 0.15 or earlier"
 )
-NEITHER = "neither --load nor {path} of --pretrained-checkpoint has a checkpoint: the run ends there"
+NEITHER = "neither --load nor {path} of --pretrained-checkpoint has a checkpoint, so the run ends at that point"
 
 
 @rule(id="loaded-checkpoint-broken", severity=Severity.ERROR, frameworks=("megatron",), reads=("(site)",))

@@ -68,7 +68,7 @@ def loaded_checkpoint_differs(job: Job) -> Iterator[Finding | Unverified]:
 
     ## Why is this bad?
     If the shapes of the weights stay the same, the run continues with weights that were trained for a different
-    computation: the loss starts higher, or never recovers. If the shapes are known to differ,
+    computation, so the loss starts higher or never recovers. If the shapes are known to differ,
     `loaded-checkpoint-shapes` reports it.
 
     ## Example
@@ -108,8 +108,8 @@ BY_RANK = (
     "looks for the files of other ranks and ends"
 )
 MISMATCH = (
-    "the run has tensor {tensor} x pipeline {pipeline}, but the checkpoint has tensor {saved_tensor} x "
-    "pipeline {saved_pipeline}, so the optimizer state in the checkpoint, saved as {sharding}, cannot be "
+    "the run has tensor- and pipeline-parallel sizes of {tensor} and {pipeline}, but the checkpoint has "
+    "{saved_tensor} and {saved_pipeline}, so the optimizer state in the checkpoint, saved as {sharding}, cannot be "
     "loaded"
 )
 
@@ -125,8 +125,8 @@ def loaded_checkpoint_layout(job: Job) -> Iterator[Finding | Unverified]:
 
     ## Why is this bad?
     The weights of a distributed checkpoint can be loaded into any layout. The state of the distributed optimizer can be
-    loaded into another layout only if it was saved as `fully_reshardable` or `fully_sharded_model_space`: otherwise the
-    run ends with `RuntimeError: (TP, PP) mismatch`. Checkpoints with one file per rank can only be loaded into the
+    loaded into another layout only if it was saved as `fully_reshardable` or `fully_sharded_model_space`. Otherwise,
+    the run ends with `RuntimeError: (TP, PP) mismatch`. Checkpoints with one file per rank can only be loaded into the
     layout that saved them.
 
     ## Example
@@ -190,7 +190,10 @@ BY_SIZE = ("NullTokenizer", "NullMultimodalTokenizer", "TikTokenizer")
 """Tokenizers whose size is set by `--vocab-size`; the size of all others comes from their files."""
 RETURNED = ("return_unexpected", "return_all")
 """Values of `--dist-ckpt-strictness` that make the loader return the mismatched tensors together with the state."""
-TUPLE = "with {name} {now} the loader returns a tuple, which load_checkpoint uses as the state, so the run fails when it loads the checkpoint"
+TUPLE = (
+    "with {name} {now}, the loader returns a tuple, which load_checkpoint uses as the state, so the run fails when "
+    "it loads the checkpoint"
+)
 DIFFERS = "the checkpoint was saved with {name} {before}, but the run has {now}, so the run fails when it loads the checkpoint"
 
 
@@ -214,7 +217,7 @@ def compared(job: Job) -> tuple[str, ...]:
 
 @rule(id="loaded-checkpoint-refused", severity=Severity.ERROR, frameworks=("megatron",), reads=("(site)",))
 def loaded_checkpoint_refused(job: Job) -> Iterator[Finding | Unverified]:
-    """Megatron refuses the checkpoint because it was saved with different arguments.
+    """Megatron rejects the checkpoint because it was saved with different arguments.
 
     ## What it does
     With `--site`, compares the arguments that `check_checkpoint_args` compares: layers, hidden size, attention heads

@@ -1,9 +1,9 @@
-"""Checks of context parallelism that distributes attention heads. Every rank needs the same number, at least one."""
+"""Checks that context parallelism can distribute the attention heads evenly, with at least one head per rank."""
 
 from preflight.lint.constraint import ConstraintSet, drop, refuse
 from preflight.rules.megatron.option_names import a, all_of
 
-WHY = "Transformer Engine exchanges tokens for heads between the ranks; the first step is refused on every rank"
+WHY = "Transformer Engine exchanges tokens for heads between the ranks, so the first step fails on every rank"
 MEGATRON = ConstraintSet("megatron", why=WHY)
 TENSOR, CONTEXT = a.tensor_model_parallel_size, a.context_parallel_size
 PLACE = "transformer_engine/pytorch/attention/dot_product_attention/context_parallel.py:4246"
@@ -20,8 +20,8 @@ MEGATRON.add(
         "a2a-heads-over-context",
         all_of(DEALT, a.num_attention_heads % (TENSOR * CONTEXT) != 0),
         message=(
-            "--cp-comm-type a2a distributes heads, but {num_attention_heads} heads are not divisible by tensor "
-            "{tensor_model_parallel_size} x context {context_parallel_size}"
+            "--cp-comm-type a2a distributes heads, but {num_attention_heads} heads are not divisible by "
+            "tensor-parallel size {tensor_model_parallel_size} × context-parallel size {context_parallel_size}"
         ),
         upstream=PLACE,
         unless_framework="mindspeed",
@@ -41,8 +41,9 @@ MEGATRON.add(
             a.num_query_groups % (TENSOR * CONTEXT) != 0,
         ),
         message=(
-            "--cp-comm-type a2a distributes heads, but the number of query groups, {num_query_groups}, is "
-            "not divisible by tensor {tensor_model_parallel_size} x context {context_parallel_size}"
+            "--cp-comm-type a2a distributes heads, but the number of query groups, {num_query_groups}, is not "
+            "divisible by tensor-parallel size {tensor_model_parallel_size} × context-parallel size "
+            "{context_parallel_size}"
         ),
         upstream=PLACE,
         unless_framework="mindspeed",

@@ -4,8 +4,8 @@
 Checks that the product of the sizes in `--hierarchical-context-parallel-sizes` is the context-parallel size.
 
 ## Why is this bad?
-Every rank belongs to one group per level. If the product of the sizes is not the context-parallel size, Megatron
-refuses the run at startup.
+Every rank belongs to one group per level. If the product of the sizes is not the context-parallel size, the run fails
+at startup.
 
 ## Example
     --context-parallel-size 8 --hierarchical-context-parallel-sizes 2 2

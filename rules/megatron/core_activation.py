@@ -4,7 +4,7 @@ from preflight.lint.constraint import ConstraintSet, drop, put, refuse, requires
 from preflight.rules.megatron.option_names import a, all_of, any_of, bias_fusion, moe, quick_geglu, swiglu
 from preflight.source.finding import Safety
 
-MEGATRON = ConstraintSet("megatron", why="the model configuration is refused at startup")
+MEGATRON = ConstraintSet("megatron", why="Megatron rejects the model configuration at startup")
 CLAMPED = all_of(swiglu, a.activation_func_clamp_value.is_set)
 UNFUSE = put(a.bias_gelu_fusion, False, safety=Safety.SAFE, title="set --no-bias-gelu-fusion")
 
@@ -13,7 +13,7 @@ MEGATRON.add(
         "bias-fusion-activation",
         all_of(~swiglu, a.squared_relu, a.bias_gelu_fusion),
         message="--squared-relu needs --no-bias-gelu-fusion, because it cannot be fused with the bias",
-        why="bias fusion supports only GELU and SwiGLU, so the model configuration is refused",
+        why="bias fusion supports only GELU and SwiGLU, so Megatron rejects the model configuration",
         at=(a.squared_relu,),
         fixes=(UNFUSE,),
     ),
@@ -21,7 +21,7 @@ MEGATRON.add(
         "glu-offset-with-bias-fusion",
         all_of(bias_fusion, a.glu_linear_offset != 0, ~quick_geglu),
         message="a GLU offset of {glu_linear_offset} can only be fused with --quick-geglu",
-        why="the fused kernels of the other activations ignore the option, so the model configuration is refused",
+        why="the fused kernels of the other activations ignore the option, so Megatron rejects the model configuration",
         at=(a.glu_linear_offset,),
         after=("megatron/bias-fusion-activation", "megatron/quick-geglu-with-swiglu"),
         fixes=(drop(a.glu_linear_offset),),
@@ -32,7 +32,7 @@ MEGATRON.add(
         message=(
             "--use-te-activation-func does not work with the fusion of bias and activation, which is on by default"
         ),
-        why="only one of the two can compute the activation, so the model configuration is refused",
+        why="only one of the two can compute the activation, so Megatron rejects the model configuration",
         at=(a.use_te_activation_func,),
         after=("megatron/bias-fusion-activation",),
         fixes=(drop(a.use_te_activation_func, safety=Safety.SAFE),),

@@ -4,7 +4,7 @@ from preflight.lint.constraint import ConstraintSet, conflicts, divides, drop, p
 from preflight.rules.megatron.option_names import a, all_of
 from preflight.source.finding import Safety, Severity
 
-MEGATRON = ConstraintSet("megatron", why="the model configuration is refused at startup")
+MEGATRON = ConstraintSet("megatron", why="Megatron rejects the model configuration at startup")
 GROUPS = all_of(a.group_query_attention, a.num_query_groups.is_set)
 TENSOR = a.tensor_model_parallel_size
 
@@ -16,7 +16,7 @@ MEGATRON.add(
             "neither {num_query_groups} query groups nor the tensor-parallel size {tensor_model_parallel_size} is "
             "divisible by the other"
         ),
-        why="key and value heads can be neither split nor copied evenly, so the model configuration is refused",
+        why="key and value heads can be neither split nor copied evenly, so Megatron rejects the model configuration",
         at=(a.num_query_groups, TENSOR),
         after=("heads-not-divisible",),
         layout=True,
@@ -30,7 +30,10 @@ MEGATRON.add(
             "the number of query groups, {num_query_groups}, is not divisible by the tensor-parallel size "
             "{tensor_model_parallel_size}"
         ),
-        why="this release can only split key and value heads, not copy them, so the model configuration is refused",
+        why=(
+            "this release can only split key and value heads, not copy them, so Megatron rejects the model "
+            "configuration"
+        ),
         at=(a.num_query_groups, TENSOR),
         after=("heads-not-divisible", "megatron/query-groups-over-tensor"),
         layout=True,
@@ -105,8 +108,8 @@ MEGATRON.add(
         "window-of-two-numbers",
         all_of(a.window_size.is_set, a.window_size.length < 2, a.window_attn_skip_freq != 1),
         message=(
-            "--window-size is one number, but the option takes two, the numbers of tokens before and after a token, "
-            "such as 127,0"
+            "--window-size has one number, but it needs two, the numbers of tokens before and after each token, such "
+            "as 127,0"
         ),
         why="the sliding-window mask needs both numbers, so building the first layer fails",
         upstream="megatron/core/transformer/utils.py:46",
@@ -117,8 +120,8 @@ MEGATRON.add(
         all_of(a.use_mup, a.mup_base_hidden_size <= 0),
         message="--mup-base-hidden-size is {mup_base_hidden_size}; it must be at least 1",
         why=(
-            "the width multiplier is computed relative to this size, so it must be positive; otherwise, the "
-            "model configuration is refused"
+            "the width multiplier is computed relative to this size, so it must be positive; otherwise, Megatron "
+            "rejects the model configuration"
         ),
         at=(a.mup_base_hidden_size,),
         fixes=(drop(a.mup_base_hidden_size),),
@@ -127,7 +130,7 @@ MEGATRON.add(
         "query-groups-ignored",
         all_of(a.num_query_groups.given, ~a.group_query_attention, a.num_query_groups.written != a.num_attention_heads),
         message=(
-            "--num-query-groups {groups} has no effect without --group-query-attention: each of the "
+            "--num-query-groups {groups} has no effect without --group-query-attention, so each of the "
             "{num_attention_heads} heads has its own keys and values"
         ),
         why="the model is built with plain multi-head attention and is larger than planned",

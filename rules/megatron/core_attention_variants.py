@@ -4,7 +4,7 @@ from preflight.lint.constraint import ConstraintSet, divides, drop, in_range, pu
 from preflight.rules.megatron.option_names import a, all_of, any_of, delta_net, sparse_attention
 from preflight.source.finding import Safety
 
-MEGATRON = ConstraintSet("megatron", why="the model configuration is refused at startup")
+MEGATRON = ConstraintSet("megatron", why="Megatron rejects the model configuration at startup")
 VARIANT = a.experimental_attention_variant
 SPLIT = a.tensor_model_parallel_size * a.context_parallel_size
 
@@ -31,7 +31,7 @@ MEGATRON.add(
         a.linear_num_value_heads,
         when=all_of(delta_net, ~sparse_attention),
         message="{linear_num_value_heads} linear value heads are not a multiple of {linear_num_key_heads} key heads",
-        why="every key head must serve the same number of value heads, so the model configuration is refused",
+        why="every key head must serve the same number of value heads, so Megatron rejects the model configuration",
         at=(a.linear_num_value_heads, a.linear_num_key_heads),
     ),
     divides(
@@ -40,8 +40,8 @@ MEGATRON.add(
         a.linear_num_key_heads,
         when=all_of(delta_net, ~sparse_attention),
         message=(
-            "{linear_num_key_heads} linear key heads are not divisible by tensor {tensor_model_parallel_size} x "
-            "context {context_parallel_size} ranks"
+            "{linear_num_key_heads} linear key heads are not divisible by tensor-parallel size "
+            "{tensor_model_parallel_size} × context-parallel size {context_parallel_size}"
         ),
         at=(a.linear_num_key_heads, a.tensor_model_parallel_size, a.context_parallel_size),
         layout=True,

@@ -5,7 +5,7 @@ from preflight.rules.megatron.option_names import a, all_of, any_of, inference_o
 from preflight.run.arguments import REMOVE
 from preflight.source.finding import Safety
 
-WHY = "the batch-invariant kernels do not support these settings, so the model configuration is refused"
+WHY = "the batch-invariant kernels do not support these settings, so Megatron rejects the model configuration"
 MEGATRON = ConstraintSet("megatron", why=WHY)
 MODE = a.batch_invariant_mode
 EXPERTS = all_of(MODE, moe, a.num_experts > 0)
@@ -55,7 +55,7 @@ MEGATRON.add(
     refuse(
         "invariant-quantized-experts",
         all_of(EXPERTS, quantized),
-        message="batch-invariant experts run in bf16 only, not in fp8 or fp4",
+        message="batch-invariant experts run only in bf16, not in fp8 or fp4",
         at=(a.fp8, a.fp4, MODE),
         fixes=(drop(MODE),),
     ),

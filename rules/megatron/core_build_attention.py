@@ -1,4 +1,4 @@
-"""Errors in attention and sequences that no validator catches. Building the model or running the first step fails."""
+"""Errors in attention and sequences that no validator catches and that make the model build or the first step fail."""
 
 from preflight.lint.constraint import ConstraintSet, divides, drop, put, refuse
 from preflight.rules.megatron.option_names import a, all_of, any_of, env
@@ -18,7 +18,7 @@ MEGATRON.add(
         when=all_of(a.group_query_attention, a.num_query_groups.is_set, ~a.multi_latent_attention),
         message="{num_attention_heads} attention heads are not divisible by {num_query_groups} query groups",
         why=(
-            "no earlier check catches this: Transformer Engine rejects the head counts when the first layer is "
+            "no earlier check catches this, so Transformer Engine rejects the head counts when the first layer is "
             "built, and local attention fails in the first step"
         ),
         upstream={
@@ -53,14 +53,12 @@ MEGATRON.add(
             ),
         ),
         message=(
-            "--apply-query-key-layer-scaling and NVTE_APPLY_QK_LAYER_SCALING must agree, "
-            "here {apply_query_key_layer_scaling} and {variable}"
+            "--apply-query-key-layer-scaling and NVTE_APPLY_QK_LAYER_SCALING must agree, but only one of them is on"
         ),
         why=(
-            "Transformer Engine reads only the variable, so the first attention layer rejects the difference when "
-            "the model is built"
+            "Transformer Engine reads only the variable, so the first attention layer rejects a mismatch when the "
+            "model is built"
         ),
-        shows={"variable": SCALED},
         always=True,
         at=(a.apply_query_key_layer_scaling,),
         unless_framework="mindspeed",
@@ -98,7 +96,7 @@ MEGATRON.add(
             "{each} tokens per context-parallel rank are not divisible by the tensor-parallel size "
             "{tensor_model_parallel_size}, which --sequence-parallel requires"
         ),
-        why="no earlier check catches this: the first step fails when activations are scattered",
+        why="no earlier check catches this, so the first step fails when activations are scattered",
         shows={"each": PER_RANK},
         at=(a.seq_length, a.tensor_model_parallel_size),
         after=("device-count", "heads-not-divisible"),
@@ -120,8 +118,8 @@ MEGATRON.add(
             "a mixture of experts with a tensor-parallel size of {tensor_model_parallel_size} needs --sequence-parallel"
         ),
         why=(
-            "no validator catches this: the expert layer rejects the combination only in the first training "
-            "step, after the model is built"
+            "no validator catches this, so the expert layer rejects the combination only in the first training step, "
+            "after the model is built"
         ),
         at=(a.tensor_model_parallel_size, a.num_experts),
         after=("megatron/experts-and-tensor-without-sequence-parallel",),

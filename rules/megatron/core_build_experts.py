@@ -1,10 +1,10 @@
-"""Errors in expert layers that no validator catches. Building the model or running the first step fails."""
+"""Errors in expert layers that no validator catches and that make the model build or the first step fail."""
 
 from preflight.lint.constraint import ConstraintSet, drop, put, refuse, requires
 from preflight.rules.megatron.option_names import a, all_of, any_of, env, inference_optimized, moe, quantized
 from preflight.source.finding import Safety
 
-DIED = "no earlier check catches this: the expert layer rejects the combination when the model is built"
+DIED = "no earlier check catches this, so the expert layer rejects the combination when the model is built"
 MEGATRON = ConstraintSet("megatron", why=DIED)
 MOE = "megatron/core/transformer/moe"
 FLEX = all_of(moe, a.moe_token_dispatcher_type == "flex")
@@ -19,7 +19,7 @@ MEGATRON.add(
         "top-k-over-experts",
         all_of(moe, a.num_experts > 0, a.moe_router_topk > a.num_experts),
         message="--moe-router-topk {moe_router_topk} must be at most the number of experts, {num_experts}",
-        why="no earlier check catches this: the router fails in the first step",
+        why="no earlier check catches this, so the router fails in the first step",
         at=(a.moe_router_topk, a.num_experts),
     ),
     refuse(
@@ -157,7 +157,9 @@ MEGATRON.add(
     refuse(
         "inference-router-scores",
         all_of(moe, inference_optimized, ~a.moe_router_score_function.is_in("sigmoid", "softmax")),
-        message="the inference-optimized router scores by sigmoid or softmax, not by {moe_router_score_function}",
+        message=(
+            "the inference-optimized router supports only sigmoid and softmax scores, not {moe_router_score_function}"
+        ),
         at=(a.moe_router_score_function, a.transformer_impl),
     ),
     refuse(
@@ -174,7 +176,7 @@ MEGATRON.add(
             "the fused grouped kernel for dense MLPs does not work with linear biases, which are on by default; "
             "--disable-bias-linear turns them off"
         ),
-        why="no earlier check catches this: the MLP rejects the combination when the model is built",
+        why="no earlier check catches this, so the MLP rejects the combination when the model is built",
         at=(a.use_grouped_gemm_for_dense_mlp,),
         fixes=(NO_BIAS,),
     ),
@@ -189,7 +191,7 @@ MEGATRON.add(
             ~a.swiglu,
         ),
         message="the fused grouped kernel for dense MLPs needs --swiglu",
-        why="no earlier check catches this: the MLP rejects the combination when the model is built",
+        why="no earlier check catches this, so the MLP rejects the combination when the model is built",
         at=(a.use_grouped_gemm_for_dense_mlp,),
         fixes=(drop(a.use_grouped_gemm_for_dense_mlp),),
     ),

@@ -1,9 +1,10 @@
-"""Sizes that are not divisible by the tensor-parallel size. No validator catches them, and building the model fails."""
+"""Sizes that are not divisible by the tensor-parallel size, which no validator catches and which make the model build
+fail."""
 
 from preflight.lint.constraint import ConstraintSet, divides, refuse
 from preflight.rules.megatron.option_names import a, all_of, any_of, moe
 
-DIED = "no earlier check catches this: a layer rejects these sizes when the model is built"
+DIED = "no earlier check catches this, so a layer rejects these sizes when the model is built"
 MEGATRON = ConstraintSet("megatron", why=DIED)
 LAYERS = "megatron/core/tensor_parallel/layers.py"
 TENSOR = a.tensor_model_parallel_size
@@ -74,7 +75,7 @@ MEGATRON.add(
             "a vocabulary of {padded_vocab_size} rows is not divisible by the tensor-parallel size "
             "{tensor_model_parallel_size}"
         ),
-        why="no earlier check catches this: the embedding rejects the size when the model is built",
+        why="no earlier check catches this, so the embedding rejects the size when the model is built",
         at=(a.padded_vocab_size, a.vocab_size, TENSOR),
         after=WRONG_TENSOR,
         layout=True,

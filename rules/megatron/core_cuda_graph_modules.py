@@ -6,7 +6,7 @@
 with the new flags.
 
 ## Why is this bad?
-Megatron refuses the run at startup.
+The run fails at startup.
 
 ## Example
     --cuda-graph-impl transformer_engine --cuda-graph-modules full_iteration
@@ -83,7 +83,7 @@ def _fault(names: list[str], impl: object, scope: object) -> tuple[str, str] | N
         ), "3be7612bb6"
     if ITERATION in names and scope not in (None, "none"):
         return Message(
-            "the module {iteration} captures training only, but --inference-cuda-graph-scope is {scope}",
+            "the module {iteration} captures only training, but --inference-cuda-graph-scope is {scope}",
             iteration=ITERATION,
             scope=scope,
         ), "79a4999a9c"

@@ -13,7 +13,7 @@ from preflight.rules.megatron.option_names import (
 )
 from preflight.source.finding import Safety
 
-MEGATRON = ConstraintSet("megatron", why="the model configuration is refused at startup")
+MEGATRON = ConstraintSet("megatron", why="Megatron rejects the model configuration at startup")
 IMPL = a.cuda_graph_impl
 CAPTURED = a.cuda_graph_modules
 OFFLOADED = a.cpu_offloading_num_layers > 0
@@ -35,7 +35,10 @@ MEGATRON.add(
         "cuda-graph-with-layer-offload",
         all_of(ON, ~ITERATION),
         OFFLOADED,
-        message="CUDA graphs of layers ({cuda_graph_impl}) cannot capture layers that are offloaded to the host",
+        message=(
+            "CUDA graphs of single layers (--cuda-graph-impl {cuda_graph_impl}) cannot capture layers that are "
+            "offloaded to the host"
+        ),
         at=(a.cpu_offloading_num_layers, IMPL),
         fixes=(drop(a.cpu_offloading_num_layers), drop(IMPL, also=(CAPTURED,))),
     ),
@@ -90,14 +93,20 @@ MEGATRON.add(
         message=(
             "expert preprocessing cannot be captured in a CUDA graph with the alltoall dispatcher and either a capacity factor or fp8 padding"
         ),
-        why="the dispatcher would copy counts to the host and wait for them, so the model configuration is refused",
+        why=(
+            "the dispatcher would copy counts to the host and wait for them, so Megatron rejects the model "
+            "configuration"
+        ),
         at=(CAPTURED,),
     ),
     conflicts(
         "cuda-graph-with-full-recompute",
         all_of(ON, ~ITERATION),
         all_of(a.recompute_granularity == "full", ~a.moe_layer_recompute),
-        message="full recomputation only works with CUDA graphs of the whole iteration, not with {cuda_graph_impl}",
+        message=(
+            "full recomputation works only with CUDA graphs of the whole iteration, not with --cuda-graph-impl "
+            "{cuda_graph_impl}"
+        ),
         at=(a.recompute_granularity, IMPL),
         fixes=(put(IMPL, "full_iteration"),),
     ),
@@ -105,7 +114,10 @@ MEGATRON.add(
         "cuda-graph-router-in-recomputed-experts",
         all_of(IMPL == "transformer_engine", selective_at_last, recomputes_moe, ROUTER),
         message="the router is captured as a CUDA graph inside an expert layer that is recomputed as a whole",
-        why="Transformer Engine's graphs cannot be replayed inside a checkpoint, so the model configuration is refused",
+        why=(
+            "Transformer Engine's graphs cannot be replayed inside a checkpoint, so Megatron rejects the model "
+            "configuration"
+        ),
         at=(CAPTURED, a.recompute_modules),
     ),
     refuse(
@@ -121,7 +133,7 @@ MEGATRON.add(
             "core attention that is captured as a CUDA graph and recomputed needs --attention-dropout 0, not "
             "{attention_dropout}"
         ),
-        why="the replay would draw different random numbers, so the model configuration is refused",
+        why="the replay would draw different random numbers, so Megatron rejects the model configuration",
         at=(a.attention_dropout, a.recompute_modules, CAPTURED, a.recompute_granularity),
         fixes=(put(a.attention_dropout, 0.0),),
     ),
@@ -140,7 +152,7 @@ MEGATRON.add(
             "an MLP or expert layer that is captured as a CUDA graph and recomputed needs --hidden-dropout 0, not "
             "{hidden_dropout}"
         ),
-        why="the replay would draw different random numbers, so the model configuration is refused",
+        why="the replay would draw different random numbers, so Megatron rejects the model configuration",
         at=(a.hidden_dropout, a.recompute_modules, CAPTURED),
         fixes=(put(a.hidden_dropout, 0.0),),
     ),
@@ -151,7 +163,7 @@ MEGATRON.add(
             "an expert layer that is captured as a CUDA graph and recomputed does not work with "
             "--moe-input-jitter-eps {moe_input_jitter_eps}"
         ),
-        why="the replay would draw different random numbers, so the model configuration is refused",
+        why="the replay would draw different random numbers, so Megatron rejects the model configuration",
         at=(a.moe_input_jitter_eps, a.recompute_modules, CAPTURED),
         fixes=(drop(a.moe_input_jitter_eps),),
     ),
@@ -169,8 +181,8 @@ MEGATRON.add(
         ),
         message="shared experts cannot be recomputed inside local CUDA graphs with sharded weights in low precision",
         why=(
-            "the warm-up of the graph computes gradients in a way that the checkpoint does not allow, so the "
-            "model configuration is refused"
+            "the warm-up of the graph computes gradients in a way that the checkpoint does not allow, so Megatron "
+            "rejects the model configuration"
         ),
         at=(a.recompute_modules, IMPL),
         fixes=(put(IMPL, "full_iteration"),),
@@ -179,7 +191,10 @@ MEGATRON.add(
         "old-cuda-graph-with-recompute",
         a.enable_cuda_graph,
         a.recompute_granularity.is_set,
-        message="CUDA graphs cannot be captured while activations are recomputed ({recompute_granularity})",
+        message=(
+            "CUDA graphs cannot be captured while activations are recomputed (--recompute-granularity "
+            "{recompute_granularity})"
+        ),
         fixes=(drop(a.enable_cuda_graph, safety=Safety.SAFE),),
     ),
 )

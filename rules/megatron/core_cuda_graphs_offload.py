@@ -5,7 +5,7 @@ from preflight.rules.megatron.core_cuda_graphs import CAPTURED, EXPERTS, IMPL, I
 from preflight.rules.megatron.option_names import a, all_of, any_of
 from preflight.source.finding import Safety
 
-OFFLOAD = ConstraintSet("megatron", why="the model configuration is refused at startup")
+OFFLOAD = ConstraintSet("megatron", why="Megatron rejects the model configuration at startup")
 FINE = a.fine_grained_activation_offloading
 MODULES = a.offload_modules
 OUTSIDE = any_of(
@@ -17,7 +17,8 @@ OFFLOAD.add(
         "local-cuda-graph-offload-outside-experts",
         all_of(LOCAL, FINE, OUTSIDE),
         message=(
-            "local CUDA graphs can only offload expert_fc1, moe_act and fused_group_mlp; --offload-modules names others"
+            "local CUDA graphs can only offload expert_fc1, moe_act and fused_group_mlp; --offload-modules names "
+            "other modules"
         ),
         at=(MODULES, IMPL),
         fixes=(put(IMPL, "transformer_engine"),),
@@ -38,7 +39,10 @@ OFFLOAD.add(
         "cuda-graph-experts-offload",
         all_of(ON, ~LOCAL, FINE, EXPERTS),
         message="the expert layer cannot be captured while activations are offloaded",
-        why="graphs of padded experts and offloading do not work together yet, so the model configuration is refused",
+        why=(
+            "graphs of padded experts and offloading do not work together yet, so Megatron rejects the model "
+            "configuration"
+        ),
         at=(CAPTURED, FINE),
     ),
     in_range(
@@ -49,7 +53,7 @@ OFFLOAD.add(
         message=(
             "offloading with CUDA graphs needs --cuda-graph-warmup-steps of at least 1, not {cuda_graph_warmup_steps}"
         ),
-        why="the offload plan is learned in the warm-up steps, so the model configuration is refused",
+        why="the offload plan is learned in the warm-up steps, so Megatron rejects the model configuration",
         at=(a.cuda_graph_warmup_steps,),
         fixes=(drop(a.cuda_graph_warmup_steps, safety=Safety.SAFE),),
     ),
@@ -67,7 +71,10 @@ OFFLOAD.add(
             "offloading in a CUDA graph of the whole iteration needs "
             "--fine-grained-offloading-max-inflight-offloads to be at least 0"
         ),
-        why="the number of transfers in flight must be fixed before the capture, so the model configuration is refused",
+        why=(
+            "the number of transfers in flight must be fixed before the capture, so Megatron rejects the model "
+            "configuration"
+        ),
         at=(a.fine_grained_offloading_max_inflight_offloads, IMPL),
     ),
 )

@@ -4,7 +4,7 @@ from preflight.lint.constraint import ConstraintSet, conflicts, drop, in_range
 from preflight.rules.megatron.option_names import a, all_of
 from preflight.source.finding import Safety
 
-WHY = "the model configuration is refused at startup"
+WHY = "Megatron rejects the model configuration at startup"
 MEGATRON = ConstraintSet("megatron", why=WHY)
 ON = a.enable_mhc_connections
 
@@ -13,7 +13,7 @@ MEGATRON.add(
         "hyper-connections-with-mtp",
         ON,
         a.mtp_num_layers.is_set,
-        message="hyper-connections do not work with multi-token prediction ({mtp_num_layers} layers)",
+        message="hyper-connections do not work with multi-token prediction (--mtp-num-layers {mtp_num_layers})",
     ),
     conflicts(
         "hyper-connections-with-full-recompute",
@@ -35,8 +35,8 @@ MEGATRON.add(
         a.pipeline_model_parallel_size > 1,
         message="hyper-connections do not work on {pipeline_model_parallel_size} pipeline stages yet",
         why=(
-            "stages would exchange several residual streams through a buffer for one, so the model configuration "
-            "is refused"
+            "stages would exchange several residual streams through a buffer for one, so Megatron rejects the model "
+            "configuration"
         ),
         layout=True,
     ),

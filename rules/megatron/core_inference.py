@@ -4,7 +4,7 @@ from preflight.lint.constraint import ConstraintSet, drop, put, refuse, requires
 from preflight.rules.megatron.option_names import a, all_of, gated, inference_optimized, moe
 from preflight.source.finding import Safety
 
-WHY = "the model configuration is refused at startup"
+WHY = "Megatron rejects the model configuration at startup"
 MEGATRON = ConstraintSet("megatron", why=WHY)
 EXPERTS = all_of(inference_optimized, moe)
 BACKEND = a.inference_grouped_gemm_backend
@@ -39,7 +39,7 @@ MEGATRON.add(
     refuse(
         "inference-router-dtype",
         all_of(EXPERTS, ~(a.moe_router_dtype == "fp32")),
-        message="inference-optimized experts need --moe-router-dtype fp32, not {moe_router_dtype}",
+        message="inference-optimized experts need --moe-router-dtype fp32",
         at=(a.moe_router_dtype, a.transformer_impl),
         fixes=(put(a.moe_router_dtype, "fp32"),),
     ),

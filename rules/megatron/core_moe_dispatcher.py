@@ -4,7 +4,7 @@ from preflight.lint.constraint import ConstraintSet, conflicts, drop, put, refus
 from preflight.rules.megatron.option_names import a, all_of, any_of, grouped_tensor
 from preflight.source.finding import Safety
 
-MEGATRON = ConstraintSet("megatron", why="the model configuration is refused at startup")
+MEGATRON = ConstraintSet("megatron", why="Megatron rejects the model configuration at startup")
 DISPATCHER = a.moe_token_dispatcher_type
 BACKEND = a.moe_flex_dispatcher_backend
 FUSER = a.use_transformer_engine_op_fuser
@@ -70,7 +70,8 @@ MEGATRON.add(
         all_of(QUANTIZED_TRAFFIC, DISPATCHER == "flex", BACKEND == "ncclep", ~all_of(FUSER, a.moe_grouped_gemm)),
         message="dispatching in mxfp8 needs both --use-transformer-engine-op-fuser and --moe-grouped-gemm",
         why=(
-            "only the fused grouped matmul can read tokens that arrive quantized, so the model configuration is refused"
+            "only the fused grouped matmul can read tokens that arrive quantized, so Megatron rejects the model "
+            "configuration"
         ),
         at=(a.moe_dispatch_fwd_dtype, a.moe_combine_bwd_dtype),
     ),
@@ -86,7 +87,7 @@ MEGATRON.add(
             "--moe-deepep-num-sms {moe_deepep_num_sms} and --moe-hybridep-num-sms {moe_hybridep_num_sms} set the "
             "same number; give only one of them"
         ),
-        why="the model configuration is refused at startup. --moe-flex-dispatcher-num-sms replaces both options",
+        why="Megatron rejects the model configuration at startup. --moe-flex-dispatcher-num-sms replaces both options",
         at=(a.moe_hybridep_num_sms, a.moe_deepep_num_sms),
         fixes=(drop(a.moe_hybridep_num_sms), drop(a.moe_deepep_num_sms)),
     ),

@@ -4,7 +4,7 @@ from preflight.lint.constraint import ConstraintSet, drop, put, refuse, requires
 from preflight.rules.megatron.option_names import a, all_of, any_of, grouped_tensor, moe
 from preflight.source.finding import Safety
 
-MEGATRON = ConstraintSet("megatron", why="the model configuration is refused at startup")
+MEGATRON = ConstraintSet("megatron", why="Megatron rejects the model configuration at startup")
 SINGLE = a.moe_single_grouped_weight
 
 MEGATRON.add(
@@ -40,7 +40,7 @@ MEGATRON.add(
             SINGLE, any_of(all_of(a.fp8.is_set, a.fp8_recipe != "mxfp8"), all_of(a.fp4.is_set, a.fp4_recipe != "nvfp4"))
         ),
         message="one grouped weight for all experts works only unquantized, with mxfp8 or with nvfp4",
-        why="other recipes cannot cast part of a grouped weight, so the model configuration is refused",
+        why="other recipes cannot cast part of a grouped weight, so Megatron rejects the model configuration",
         at=(a.fp8_recipe, a.fp4_recipe, SINGLE),
         fixes=(drop(SINGLE),),
     ),
@@ -89,7 +89,7 @@ MEGATRON.add(
             "experts with linear biases, which are on by default, need an expert-tensor-parallel size of 1, not "
             "{expert_tensor_parallel_size}"
         ),
-        why="the bias would be added once per rank, so the model configuration is refused",
+        why="the bias would be added once per rank, so Megatron rejects the model configuration",
         at=(a.expert_tensor_parallel_size, a.num_experts),
         after=("megatron/experts-with-bias",),
         fixes=(put(a.add_bias_linear, False, title="set --disable-bias-linear"), put(a.expert_tensor_parallel_size, 1)),

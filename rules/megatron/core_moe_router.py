@@ -4,7 +4,7 @@ from preflight.lint.constraint import ConstraintSet, drop, put, refuse
 from preflight.rules.megatron.option_names import a, all_of, any_of
 from preflight.source.finding import Safety
 
-MEGATRON = ConstraintSet("megatron", why="the model configuration is refused at startup")
+MEGATRON = ConstraintSet("megatron", why="Megatron rejects the model configuration at startup")
 PADDED = a.moe_router_padding_for_quantization  # its older name also turns it on
 
 MEGATRON.add(
@@ -16,8 +16,8 @@ MEGATRON.add(
             "{moe_router_score_function}"
         ),
         why=(
-            "the bias can only be added to scores that are not normalized to a sum of 1, so the model configuration "
-            "is refused"
+            "the bias can only be added to scores that are not normalized to a sum of 1, so Megatron rejects the "
+            "model configuration"
         ),
         at=(a.moe_router_score_function, a.moe_router_enable_expert_bias),
         fixes=(put(a.moe_router_score_function, "sigmoid"), drop(a.moe_router_enable_expert_bias)),
@@ -29,8 +29,8 @@ MEGATRON.add(
             "--moe-router-enable-expert-bias needs --moe-router-score-function sigmoid, not {moe_router_score_function}"
         ),
         why=(
-            "the bias can only be added to scores that are not normalized to a sum of 1, so the model configuration "
-            "is refused"
+            "the bias can only be added to scores that are not normalized to a sum of 1, so Megatron rejects the "
+            "model configuration"
         ),
         at=(a.moe_router_score_function, a.moe_router_enable_expert_bias),
         unless_framework="mindspeed-llm",
@@ -65,7 +65,7 @@ MEGATRON.add(
         message=(
             "--moe-router-topk 1 needs --moe-router-pre-softmax, because a softmax over one chosen expert is always 1"
         ),
-        why="the router would get no gradient, so the model configuration is refused",
+        why="the router would get no gradient, so Megatron rejects the model configuration",
         at=(a.moe_router_topk,),
         unless_framework="mindspeed-llm",
         fixes=(put(a.moe_router_pre_softmax, safety=Safety.SAFE),),
@@ -99,8 +99,8 @@ MEGATRON.add(
         ),
         message="the {num_experts} experts of the model are not divisible by {moe_router_num_groups} router groups",
         why=(
-            "groups would differ in size, so the model configuration is refused. If the model has no experts at "
-            "all, the run crashes"
+            "groups would differ in size, so Megatron rejects the model configuration. If the model has no experts "
+            "at all, the run crashes"
         ),
         at=(a.moe_router_num_groups, a.num_experts),
         after=("experts-not-divisible", "megatron/expert-parallel-without-experts"),

@@ -4,7 +4,7 @@ from preflight.lint.constraint import ConstraintSet, conflicts, drop, in_range, 
 from preflight.rules.megatron.option_names import a, all_of, any_of, recomputes_moe, selective_at_last
 from preflight.source.finding import Safety
 
-MEGATRON = ConstraintSet("megatron", why="the model configuration is refused at startup")
+MEGATRON = ConstraintSet("megatron", why="Megatron rejects the model configuration at startup")
 OFFLOADED = a.cpu_offloading_num_layers > 0
 FINE = a.fine_grained_activation_offloading
 MODULES = a.offload_modules
@@ -14,8 +14,8 @@ MEGATRON.add(
         "offloaded-layers-out-of-range",
         all_of(OFFLOADED, a.cpu_offloading_num_layers >= a.num_layers),
         message=(
-            "{cpu_offloading_num_layers} layers are to be offloaded, but at least one of the {num_layers} must stay on "
-            "the device"
+            "--cpu-offloading-num-layers {cpu_offloading_num_layers} must be below the number of layers, "
+            "{num_layers}, because at least one layer must stay on the device"
         ),
         at=(a.cpu_offloading_num_layers,),
         fixes=(put(a.cpu_offloading_num_layers, a.num_layers - 1, safety=Safety.SAFE),),
@@ -28,18 +28,18 @@ MEGATRON.add(
             "layers cannot be offloaded to the host under pipeline parallelism (here "
             "{pipeline_model_parallel_size} stages)"
         ),
-        why="the offload schedule supports only one stage, so the model configuration is refused",
+        why="the offload schedule supports only one stage, so Megatron rejects the model configuration",
         fixes=(drop(a.cpu_offloading_num_layers),),
     ),
     conflicts(
         "offloaded-layers-with-recompute",
         OFFLOADED,
         a.recompute_granularity.is_set,
-        message="layers cannot be offloaded to the host while activations are recomputed ({recompute_granularity})",
-        why=(
-            "both options decide what happens to the same activations, so they cannot be combined, and the model "
-            "configuration is refused"
+        message=(
+            "layers cannot be offloaded to the host while activations are recomputed (--recompute-granularity "
+            "{recompute_granularity})"
         ),
+        why=("both options decide what happens to the same activations, so Megatron rejects the model configuration"),
         fixes=(
             drop(a.cpu_offloading_num_layers),
             drop(a.recompute_granularity, also=(a.recompute_method, a.recompute_num_layers)),
@@ -56,7 +56,7 @@ MEGATRON.add(
         "offload-nothing",
         all_of(FINE, MODULES.length == 0),
         message="fine-grained offloading is on, but --offload-modules names no module",
-        why="the model configuration is refused at startup, without an error message",
+        why="Megatron rejects the model configuration at startup, without an error message",
         at=(FINE,),
     ),
     requires(
@@ -64,14 +64,14 @@ MEGATRON.add(
         all_of(FINE, MODULES.has("attn_proj")),
         MODULES.has("core_attn"),
         message="attn_proj can only be offloaded together with core_attn, whose output it reads",
-        why="core attention needs that tensor in its backward pass, so the model configuration is refused",
+        why="core attention needs its own output in the backward pass, so Megatron rejects the model configuration",
         at=(MODULES,),
     ),
     refuse(
         "offload-qkv-recomputed",
         all_of(FINE, MODULES.has("gdp_qkv"), selective_at_last, a.recompute_modules.has("gdp_in_proj")),
         message="gdp_qkv is offloaded while gdp_in_proj, which recomputes it, is in --recompute-modules",
-        why="there would be nothing left to offload, so the model configuration is refused",
+        why="there would be nothing left to offload, so Megatron rejects the model configuration",
         at=(MODULES, a.recompute_modules),
     ),
     refuse(
@@ -83,7 +83,7 @@ MEGATRON.add(
             any_of(MODULES.has("moe_act"), MODULES.has("expert_fc1"), MODULES.has("fused_group_mlp")),
         ),
         message="activations inside the expert layer are offloaded, but the whole expert layer is recomputed",
-        why="these activations would be discarded anyway, so the model configuration is refused",
+        why="these activations would be discarded anyway, so Megatron rejects the model configuration",
         at=(MODULES, a.recompute_modules),
     ),
     in_range(
@@ -118,7 +118,7 @@ MEGATRON.add(
         all_of(FINE, MODULES.has("fused_group_mlp")),
         a.use_transformer_engine_op_fuser,
         message="fused_group_mlp can only be offloaded with --use-transformer-engine-op-fuser",
-        why="without the op fuser there is no fused expert MLP, so the model configuration is refused",
+        why="without the op fuser, there is no fused expert MLP, so Megatron rejects the model configuration",
         at=(MODULES,),
     ),
     refuse(

@@ -4,7 +4,7 @@ from preflight.lint.constraint import ConstraintSet, conflicts, drop, one_of, pu
 from preflight.rules.megatron.option_names import a, all_of, any_of, recomputes_moe
 from preflight.source.finding import Safety
 
-MEGATRON = ConstraintSet("megatron", why="the model configuration is refused at startup")
+MEGATRON = ConstraintSet("megatron", why="Megatron rejects the model configuration at startup")
 OVERLAP = a.overlap_moe_expert_parallel_comm
 
 MEGATRON.add(
@@ -15,8 +15,8 @@ MEGATRON.add(
             "overlapping expert communication on {pipeline_model_parallel_size} pipeline stages needs virtual stages"
         ),
         why=(
-            "the communication of one chunk is hidden behind the computation of another, which needs several "
-            "chunks, so the model configuration is refused"
+            "the communication of one chunk is hidden behind the computation of another, which needs several chunks, "
+            "so Megatron rejects the model configuration"
         ),
         at=(OVERLAP, a.pipeline_model_parallel_size),
         layout=True,
@@ -47,7 +47,8 @@ MEGATRON.add(
         all_of(a.recompute_granularity == "full", ~a.moe_layer_recompute),
         message="overlapping expert communication cannot be combined with full recomputation",
         why=(
-            "the layer runs in pieces, which a full checkpoint would merge again, so the model configuration is refused"
+            "the layer runs in pieces, which full recomputation would merge again, so Megatron rejects the model "
+            "configuration"
         ),
         at=(a.recompute_granularity, OVERLAP),
         fixes=(
@@ -115,8 +116,8 @@ MEGATRON.add(
             a.offload_modules.has("expert_fc1"),
         ),
         message=(
-            "expert_fc1 cannot be offloaded while expert communication over NCCL EP is overlapped: its input is "
-            "freed earlier"
+            "expert_fc1 cannot be offloaded while expert communication over NCCL EP is overlapped, because its input "
+            "is freed earlier"
         ),
         at=(a.offload_modules, OVERLAP),
     ),
@@ -160,10 +161,10 @@ MEGATRON.add(
         ),
         message="the {moe_token_dispatcher_type} dispatcher cannot route sequences of varying length",
         why=(
-            "the schedule can only exchange buffers of a fixed size, so the model configuration is refused. "
+            "the schedule can only exchange buffers of a fixed size, so Megatron rejects the model configuration. "
             "Without experts, MindSpeed hides the setting from this check "
-            "(mindspeed/features_manager/pipeline_parallel/variable_seq_length.py:40); with unaligned linear "
-            "layers, MindSpeed replaces all of these checks"
+            "(mindspeed/features_manager/pipeline_parallel/variable_seq_length.py:40); with unaligned linear layers, "
+            "MindSpeed replaces all of these checks"
         ),
         at=(a.moe_token_dispatcher_type, a.variable_seq_lengths),
         unless_framework="mindspeed-llm",
@@ -176,7 +177,7 @@ MEGATRON.add(
             "an expert-parallel size of {expert_model_parallel_size} with a tensor-parallel size of "
             "{tensor_model_parallel_size} needs --sequence-parallel"
         ),
-        why="tensor-parallel ranks would route the same tokens twice, so the model configuration is refused",
+        why="tensor-parallel ranks would route the same tokens twice, so Megatron rejects the model configuration",
         at=(a.expert_model_parallel_size, a.tensor_model_parallel_size),
         fixes=(put(a.sequence_parallel, safety=Safety.SAFE),),
     ),

@@ -4,7 +4,7 @@ from preflight.lint.constraint import ConstraintSet, divides, drop, put, refuse,
 from preflight.rules.megatron.option_names import a, all_of, any_of, env
 from preflight.source.finding import Safety
 
-MEGATRON = ConstraintSet("megatron", why="the process groups are refused at startup")
+MEGATRON = ConstraintSet("megatron", why="Megatron rejects the process groups at startup")
 DEFER = a.defer_embedding_wgrad_compute
 INSTANCES = a.num_distributed_optimizer_instances
 WORLD = a.data_parallel_size * a.context_parallel_size
@@ -14,7 +14,7 @@ MEGATRON.add(
         "deferred-embedding-without-pipeline",
         all_of(DEFER, a.pipeline_model_parallel_size == 1),
         message=("--defer-embedding-wgrad-compute needs at least 2 pipeline stages, not 1"),
-        why="the model configuration is refused at startup",
+        why="Megatron rejects the model configuration at startup",
         at=(DEFER,),
         fixes=(drop(DEFER, safety=Safety.SAFE),),
     ),
@@ -23,14 +23,14 @@ MEGATRON.add(
         DEFER,
         a.gradient_accumulation_fusion,
         message="deferring the embedding's weight gradient needs gradient accumulation fusion, which is switched off",
-        why="the model configuration is refused at startup",
+        why="Megatron rejects the model configuration at startup",
         fixes=(drop(a.gradient_accumulation_fusion), drop(DEFER, safety=Safety.SAFE)),
     ),
     refuse(
         "deferral-limit-negative",
         all_of(DEFER, a.wgrad_deferral_limit < 0),
-        message="--wgrad-deferral-limit is {wgrad_deferral_limit}; it must be at least 0, which means no limit",
-        why="the model configuration is refused at startup",
+        message="--wgrad-deferral-limit is {wgrad_deferral_limit}; it must be at least 0 (0 means no limit)",
+        why="Megatron rejects the model configuration at startup",
         at=(a.wgrad_deferral_limit,),
         fixes=(drop(a.wgrad_deferral_limit, safety=Safety.SAFE),),
     ),
@@ -39,10 +39,10 @@ MEGATRON.add(
         a.overlap_p2p_comm_warmup_flush,
         a.overlap_p2p_comm,
         message=(
-            "overlap in warm-up and flush needs overlapped pipeline communication, which is off; it exists only with "
-            "virtual stages"
+            "overlap in warm-up and flush needs overlapped pipeline communication, which exists only with virtual "
+            "stages and is off"
         ),
-        why="the model configuration is refused at startup",
+        why="Megatron rejects the model configuration at startup",
         at=(a.overlap_p2p_comm_warmup_flush,),
         fixes=(drop(a.overlap_p2p_comm_warmup_flush, safety=Safety.SAFE),),
     ),
@@ -77,7 +77,8 @@ MEGATRON.add(
         "sharded-weights-with-optimizer-instances",
         all_of(any_of(a.gtp_weight_remat_size > 1, a.expert_gtp_weight_remat_size > 1), INSTANCES > 1),
         message=(
-            "weights sharded beyond tensor parallelism allow one optimizer instance, but there are {num_distributed_optimizer_instances}"
+            "weights sharded beyond tensor parallelism allow only one optimizer instance, but there are "
+            "{num_distributed_optimizer_instances}"
         ),
         at=(INSTANCES, a.tensor_parallel_num_weight_shards, a.expert_tensor_parallel_num_weight_shards),
         fixes=(drop(INSTANCES),),
@@ -94,7 +95,7 @@ MEGATRON.add(
             "with --use-tp-pp-dp-mapping, experts and other layers need the same data-parallel size, not "
             "{expert_data_parallel_size} and {data_parallel_size}"
         ),
-        why="the pipeline groups of experts and of other layers would differ, so the process groups are refused",
+        why="the pipeline groups of experts and of other layers would differ, so Megatron rejects the process groups",
         at=(a.use_tp_pp_dp_mapping, a.expert_model_parallel_size),
         fixes=(drop(a.use_tp_pp_dp_mapping),),
         layout=True,
@@ -116,8 +117,8 @@ MEGATRON.add(
         a.expert_data_parallel_size,
         when=all_of(INSTANCES > 1, WORLD % INSTANCES == 0, a.world_size % a.expert_model_size == 0),
         message=(
-            "{expert_data_parallel_size} data-parallel ranks of experts are not divisible by "
-            "{num_distributed_optimizer_instances} optimizer instances"
+            "the data-parallel size of the experts, {expert_data_parallel_size}, is not divisible by "
+            "{num_distributed_optimizer_instances}, the number of optimizer instances"
         ),
         at=(INSTANCES, a.expert_model_parallel_size),
         layout=True,
@@ -134,7 +135,7 @@ MEGATRON.add(
         "ucc-with-one-connection",
         all_of(a.pipeline_model_parallel_comm_backend == "ucc", env("CUDA_DEVICE_MAX_CONNECTIONS") == "1"),
         message="UCC pipeline communication needs CUDA_DEVICE_MAX_CONNECTIONS to be unset or above 1, not 1",
-        why="all communication would be serialized, so the process groups are refused",
+        why="all communication would be serialized, so Megatron rejects the process groups",
         at=(a.pipeline_model_parallel_comm_backend,),
         fixes=(put(env("CUDA_DEVICE_MAX_CONNECTIONS"), 8), drop(a.pipeline_model_parallel_comm_backend)),
     ),

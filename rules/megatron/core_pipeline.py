@@ -3,7 +3,7 @@
 from preflight.lint.constraint import ConstraintSet, conflicts, divides, drop, refuse
 from preflight.rules.megatron.option_names import a, all_of, any_of
 
-MEGATRON = ConstraintSet("megatron", why="the model configuration is refused at startup")
+MEGATRON = ConstraintSet("megatron", why="Megatron rejects the model configuration at startup")
 BLOCK = "megatron/core/transformer/transformer_block.py"
 FIRST, LAST = a.decoder_first_pipeline_num_layers, a.decoder_last_pipeline_num_layers
 UNEVEN = any_of(FIRST.is_set, LAST.is_set)
@@ -57,7 +57,10 @@ MEGATRON.add(
             "the {decoder_first_pipeline_num_layers} layers of the first stage are not divisible by "
             "{virtual_pipeline_model_parallel_size} virtual stages"
         ),
-        why="every virtual stage of a rank must hold the same number of layers, so the model configuration is refused",
+        why=(
+            "every virtual stage of a rank must hold the same number of layers, so Megatron rejects the model "
+            "configuration"
+        ),
         at=(FIRST, a.num_virtual_stages_per_pipeline_rank, a.num_layers_per_virtual_pipeline_stage),
         layout=True,
     ),
@@ -70,7 +73,10 @@ MEGATRON.add(
             "the {decoder_last_pipeline_num_layers} layers of the last stage are not divisible by "
             "{virtual_pipeline_model_parallel_size} virtual stages"
         ),
-        why="every virtual stage of a rank must hold the same number of layers, so the model configuration is refused",
+        why=(
+            "every virtual stage of a rank must hold the same number of layers, so Megatron rejects the model "
+            "configuration"
+        ),
         at=(LAST, a.num_virtual_stages_per_pipeline_rank, a.num_layers_per_virtual_pipeline_stage),
         layout=True,
     ),
@@ -111,7 +117,7 @@ MEGATRON.add(
             a.num_virtual_stages_per_pipeline_rank.is_set,
         ),
         message="{num_layers} layers are not divisible by {pipeline_model_parallel_size} pipeline stages",
-        why="no earlier check catches this: every rank stops when the model is built",
+        why="no earlier check catches this, so every rank fails when the model is built",
         at=(PIPELINE, a.num_layers),
         unless_framework="mindspeed-llm",
         layout=True,
@@ -132,7 +138,7 @@ MEGATRON.add(
         message=(
             "{rank} layers of a pipeline stage are not divisible by {virtual_pipeline_model_parallel_size} virtual stages"
         ),
-        why="no earlier check catches this: every rank stops when the model is built",
+        why="no earlier check catches this, so every rank fails when the model is built",
         shows={"rank": a.num_layers // PIPELINE},
         at=(a.num_virtual_stages_per_pipeline_rank, a.num_layers),
         unless_framework="mindspeed-llm",
@@ -144,7 +150,7 @@ MEGATRON.add(
         message=(
             "--num-virtual-stages-per-pipeline-rank is {num_virtual_stages_per_pipeline_rank}; it must be at least 1"
         ),
-        why="the number of layers is divided by this number when the model is built",
+        why="the number of layers is divided by the number of virtual stages when the model is built",
         fixes=(drop(a.num_virtual_stages_per_pipeline_rank),),
         layout=True,
     ),

@@ -4,7 +4,7 @@ from preflight.lint.constraint import ConstraintSet, drop, put, refuse, requires
 from preflight.rules.megatron.option_names import a, all_of, any_of
 from preflight.source.finding import Safety
 
-MEGATRON = ConstraintSet("megatron", why="the model configuration is refused at startup")
+MEGATRON = ConstraintSet("megatron", why="Megatron rejects the model configuration at startup")
 FP8 = a.fp8.is_set
 KEPT = all_of(FP8, a.first_last_layers_bf16)
 PER_STAGE = a.num_layers // a.pipeline_model_parallel_size
@@ -14,14 +14,17 @@ MEGATRON.add(
         "bf16-ends-with-delayed-fp8",
         all_of(KEPT, a.fp8_recipe == "delayed"),
         message="the first and last layers cannot stay in bf16 under the delayed fp8 recipe, which is the default",
-        why="delayed scaling needs one history for all layers, so the model configuration is refused",
+        why="delayed scaling needs one history for all layers, so Megatron rejects the model configuration",
         at=(a.fp8_recipe, a.first_last_layers_bf16),
         fixes=(put(a.fp8_recipe, "tensorwise"), drop(a.first_last_layers_bf16)),
     ),
     refuse(
         "bf16-layers-at-start",
         all_of(KEPT, any_of(a.num_layers_at_start_in_bf16 < 0, a.num_layers_at_start_in_bf16 > PER_STAGE)),
-        message="{num_layers_at_start_in_bf16} layers at the start are kept in bf16, but a pipeline stage has {stage}",
+        message=(
+            "--num-layers-at-start-in-bf16 {num_layers_at_start_in_bf16} must be from 0 to {stage}, the number of "
+            "layers of a pipeline stage"
+        ),
         shows={"stage": PER_STAGE},
         at=(a.num_layers_at_start_in_bf16,),
         fixes=(put(a.num_layers_at_start_in_bf16, PER_STAGE),),
@@ -29,7 +32,10 @@ MEGATRON.add(
     refuse(
         "bf16-layers-at-end",
         all_of(KEPT, any_of(a.num_layers_at_end_in_bf16 < 0, a.num_layers_at_end_in_bf16 > PER_STAGE)),
-        message="{num_layers_at_end_in_bf16} layers at the end are kept in bf16, but a pipeline stage has {stage}",
+        message=(
+            "--num-layers-at-end-in-bf16 {num_layers_at_end_in_bf16} must be from 0 to {stage}, the number of layers "
+            "of a pipeline stage"
+        ),
         shows={"stage": PER_STAGE},
         at=(a.num_layers_at_end_in_bf16,),
         fixes=(put(a.num_layers_at_end_in_bf16, PER_STAGE),),

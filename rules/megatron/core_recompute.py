@@ -4,7 +4,7 @@ from preflight.lint.constraint import Change, ConstraintSet, Repair, conflicts, 
 from preflight.rules.megatron.option_names import a, all_of, any_of, delta_net, selective, selective_at_last
 from preflight.source.finding import Safety, Severity
 
-MEGATRON = ConstraintSet("megatron", why="the model configuration is refused at startup")
+MEGATRON = ConstraintSet("megatron", why="Megatron rejects the model configuration at startup")
 FULL = a.recompute_granularity == "full"
 MHC = all_of(selective_at_last, a.recompute_modules.has("mhc"))
 
@@ -13,7 +13,7 @@ MEGATRON.add(
         "recompute-full-without-method",
         all_of(FULL, a.recompute_method.is_none),
         message="--recompute-granularity full needs --recompute-method, which is not set",
-        why="the model configuration is refused at startup, because the modules to recompute must be explicit",
+        why="the modules to recompute must be explicit, so Megatron rejects the model configuration at startup",
         fixes=(
             Repair(
                 (Change(a.recompute_method, "uniform"), Change(a.recompute_num_layers, 1, optional=True)), Safety.SAFE
@@ -31,7 +31,7 @@ MEGATRON.add(
         "recompute-selective-with-layers",
         all_of(selective, a.recompute_num_layers.is_set),
         message=(
-            "selective recomputation picks modules, not layers, but --recompute-num-layers is {recompute_num_layers}"
+            "selective recomputation selects modules, not layers, but --recompute-num-layers is {recompute_num_layers}"
         ),
         at=(a.recompute_num_layers, a.recompute_granularity),
         fixes=(drop(a.recompute_num_layers, safety=Safety.SAFE),),
@@ -52,7 +52,7 @@ MEGATRON.add(
         all_of(selective, a.recompute_modules.has("moe_act")),
         a.moe_grouped_gemm,
         message="recomputing moe_act needs grouped expert matmuls, but --moe-grouped-gemm is not set",
-        why="only the grouped expert layer can drop its activation, so the model configuration is refused",
+        why="only the grouped expert layer can drop its activation, so Megatron rejects the model configuration",
         at=(a.recompute_modules,),
     ),
     requires(
@@ -60,7 +60,7 @@ MEGATRON.add(
         all_of(selective, a.recompute_modules.has("mla_up_proj")),
         a.multi_latent_attention,
         message="mla_up_proj can only be recomputed with latent attention, but --multi-latent-attention is not set",
-        why="the module does not exist in this model, so the model configuration is refused",
+        why="the module does not exist in this model, so Megatron rejects the model configuration",
         at=(a.recompute_modules,),
         fixes=(),
     ),
@@ -68,11 +68,8 @@ MEGATRON.add(
         "recompute-gdn-without-gdn",
         all_of(selective, a.recompute_modules.has("gdn_norm_out")),
         delta_net,
-        message=(
-            "gdn_norm_out can only be recomputed in a gated delta net, but the attention variant is "
-            "{experimental_attention_variant}"
-        ),
-        why="the module does not exist in this model, so the model configuration is refused",
+        message=("gdn_norm_out can only be recomputed in a gated delta net, but the model has none"),
+        why="the module does not exist in this model, so Megatron rejects the model configuration",
         at=(a.recompute_modules,),
     ),
     conflicts(
@@ -80,7 +77,10 @@ MEGATRON.add(
         all_of(selective, a.recompute_modules.has("shared_experts"), a.moe_shared_expert_intermediate_size.is_set),
         a.moe_shared_expert_overlap,
         message="shared experts cannot both be recomputed and overlap with communication",
-        why="an overlapped shared expert runs in pieces that cannot be replayed, so the model configuration is refused",
+        why=(
+            "an overlapped shared expert runs in pieces that cannot be replayed, so Megatron rejects the model "
+            "configuration"
+        ),
         at=(a.moe_shared_expert_overlap, a.recompute_modules),
         fixes=(drop(a.moe_shared_expert_overlap, safety=Safety.SAFE),),
     ),
@@ -94,8 +94,8 @@ MEGATRON.add(
         ),
         message="moe_act and layernorm cannot be recomputed under fp8 with the {fp8_recipe} recipe",
         why=(
-            "delayed scaling keeps a history across passes, and a replay would corrupt it, so the model "
-            "configuration is refused"
+            "delayed scaling keeps a history across passes, and a replay would corrupt it, so Megatron rejects the "
+            "model configuration"
         ),
         at=(a.fp8_recipe, a.recompute_modules),
     ),
@@ -106,7 +106,7 @@ MEGATRON.add(
             "--moe-layer-recompute is a kind of selective recomputation, but --recompute-granularity is "
             "{recompute_granularity}"
         ),
-        why="full recomputation already covers the expert layers, so the model configuration is refused",
+        why="full recomputation already covers the expert layers, so Megatron rejects the model configuration",
         at=(a.moe_layer_recompute,),
         fixes=(drop(a.moe_layer_recompute, safety=Safety.SAFE),),
     ),
@@ -123,8 +123,8 @@ MEGATRON.add(
         all_of(MHC, a.recompute_modules.has("mlp")),
         message="mhc and mlp cannot both be recomputed",
         why=(
-            "nesting the checkpoints of the two modules in this way is not supported, so the model configuration is "
-            "refused"
+            "nesting the checkpoints of the two modules in this way is not supported, so Megatron rejects the model "
+            "configuration"
         ),
         at=(a.recompute_modules,),
     ),
@@ -140,7 +140,9 @@ MEGATRON.add(
         MHC,
         a.fine_grained_activation_offloading,
         message="mhc recomputation and fine-grained activation offloading cannot be combined yet",
-        why="the recomputation hook runs before the offloaded chunk exists, so the model configuration is refused",
+        why=(
+            "the recomputation hook runs before the offloaded chunk exists, so Megatron rejects the model configuration"
+        ),
         at=(a.fine_grained_activation_offloading, a.recompute_modules),
         fixes=(),
     ),

@@ -5,7 +5,7 @@ Compares the names in `--recompute-modules`, `--offload-modules` and `--gtp-rema
 this version of Megatron supports.
 
 ## Why is this bad?
-Megatron refuses the model configuration at startup.
+Megatron rejects the model configuration at startup.
 
 ## Example
     --recompute-granularity selective --recompute-modules attention

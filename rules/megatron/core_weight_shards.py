@@ -6,7 +6,7 @@ the option for experts relates to expert tensor parallelism in the same way. Che
 multiple of the corresponding parallel size.
 
 ## Why is this bad?
-The layout cannot be computed, and Megatron refuses the run at startup.
+The layout cannot be computed, so the run fails at startup.
 
 ## Example
     --tensor-model-parallel-size 4 --tensor-parallel-num-weight-shards 6

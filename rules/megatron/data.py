@@ -12,7 +12,7 @@ MEGATRON.add(
         "data-path-twice",
         a.data_path.is_set,
         a.data_args_path.is_set,
-        message="--data-path and --data-args-path are both given, but both set the data",
+        message="--data-path and --data-args-path both set the data; use only one of the two",
         at=(a.data_args_path, a.data_path),
         fixes=(drop(a.data_args_path), drop(a.data_path)),
     ),
@@ -20,7 +20,7 @@ MEGATRON.add(
         "split-data-path-twice",
         separate_data,
         a.per_split_data_args_path.is_set,
-        message="--per-split-data-args-path and the paths of each split both set the data",
+        message="--per-split-data-args-path and the data paths of the splits both set the data",
         at=(a.per_split_data_args_path, a.train_data_path, a.valid_data_path, a.test_data_path),
         fixes=(drop(a.per_split_data_args_path),),
     ),
@@ -31,8 +31,8 @@ MEGATRON.add(
         unless_framework="mindspeed",
         message="--split {split} does not work with separate data for each split",
         why=(
-            "the configuration of the dataset asserts that only one of these options is given, so the run dies after "
-            "the model is built"
+            "the configuration of the dataset asserts that only one of these options is given, so the run fails "
+            "after the model is built"
         ),
         upstream="megatron/core/datasets/blended_megatron_dataset_config.py:116",
         at=(a.split,),
@@ -48,14 +48,14 @@ MEGATRON.add(
         "two-data-sources",
         a.data_path.length > 0,
         separate_data,
-        message="the data comes from --data-path and from the paths of each split; give only one of them",
+        message="the data is set both by --data-path and by the data paths of the splits; use only one of the two",
         fixes=(drop(a.data_path),),
     ),
     conflicts(
         "mock-data-with-paths",
         a.mock_data,
         any_of(a.data_path.length > 0, separate_data),
-        message="--mock-data does not work with paths of data; give only one of them",
+        message="--mock-data does not work with data paths; give only one of them",
         why="the run fails at launch; Megatron 0.6 ignores the paths and trains on mock data",
         fixes=(drop(a.mock_data), drop(a.data_path)),
     ),

@@ -18,8 +18,8 @@ def no_training_split(job: Job) -> Iterator[Finding | Unverified]:
     """The split leaves no data for training, or less data than for evaluation.
 
     ## What it does
-    Reads the numbers of `--split`: the shares of training, validation and test data. The first must be greater than 0
-    and at least half of the total.
+    Reads the numbers of `--split`, which are the shares of training, validation and test data. The first must be
+    greater than 0 and at least half of the total.
 
     ## Why is this bad?
     With a share of 0, no training set is built, the training loop is skipped, and the job ends as if it had trained.
@@ -68,10 +68,10 @@ def split_of_too_many(job: Job) -> Iterator[Finding | Unverified]:
     """The split has more than three shares.
 
     ## What it does
-    Counts the numbers of `--split`: the shares of training, validation and test data.
+    Counts the numbers of `--split`, which are the shares of training, validation and test data.
 
     ## Why is this bad?
-    Every rank refuses the dataset configuration after the model is built.
+    Every rank rejects the dataset configuration after the model is built.
 
     ## Example
         --split 90,5,4,1
@@ -106,12 +106,12 @@ def data_weights(job: Job) -> Iterator[Finding | Unverified]:
     """The weights and paths of the datasets do not form pairs.
 
     ## What it does
-    Checks data lists that contain numbers: each number must precede the path that it weights, and no path may lack a
-    number. A list that consists only of paths is blended by size and is not reported.
+    In data lists that contain numbers, checks that each number precedes the path that it weights and that no path lacks
+    a number. A list that consists only of paths is blended by size and is not reported.
 
     ## Why is this bad?
-    If a list does not consist of pairs, all its entries are treated as paths: Megatron looks for files named after the
-    numbers, and the run fails when the dataset is built, after the model.
+    If a list does not consist of pairs, all its entries are treated as paths, so Megatron looks for files named after
+    the numbers, and the run fails when the dataset is built, after the model.
 
     ## Example
         --data-path 0.7 web_text_document books_text_document
@@ -139,7 +139,7 @@ def data_weights(job: Job) -> Iterator[Finding | Unverified]:
             numbered = Message.plural(count, "{count} number", "{count} numbers", count=count)
             named = Message.plural(paths, "{paths} path", "{paths} paths", paths=paths)
             message = Message(
-                "{flag} has {numbers} for {paths}; every path or no path must have a weight before it",
+                "{flag} has {numbers} for {paths}; either every path or no path must have a weight before it",
                 flag=job.arguments.spell(name),
                 numbers=numbered,
                 paths=named,

@@ -12,8 +12,8 @@ MEGATRON.add(
         "xavier-initialisation",
         a.init_method_xavier_uniform,
         message=(
-            "--init-method-xavier-uniform ends every run, because it is passed to the model's configuration under a "
-            "name that was removed"
+            "--init-method-xavier-uniform makes every run fail, because it is passed to the model's configuration "
+            "under a name that was removed"
         ),
         why=(
             "TransformerConfig has no field scaled_init_method, so creating the config raises a TypeError, and "
@@ -25,7 +25,9 @@ MEGATRON.add(
     refuse(
         "old-batch-size",
         a.batch_size.is_set,
-        message="--batch-size was removed; use --micro-batch-size, the number of samples that a rank computes at once",
+        message=(
+            "--batch-size was removed; use --micro-batch-size, the number of samples that each rank processes at once"
+        ),
         fixes=(Repair((Change(a.batch_size, REMOVE), Change(a.micro_batch_size, a.batch_size))),),
     ),
     refuse(

@@ -1,4 +1,4 @@
-"""Training arguments that only earlier releases of Megatron refuse."""
+"""Training arguments that only earlier releases of Megatron reject."""
 
 from preflight.lint.constraint import ConstraintSet, conflicts, drop, put, refuse
 from preflight.rules.megatron.option_names import REFUSED, a, all_of, any_of
@@ -113,7 +113,7 @@ MEGATRON.add(
                 a.inference_dynamic_batching_block_size % 256 != 0, a.inference_dynamic_batching_chunk_size % 256 != 0
             ),
         ),
-        message="dynamic batching needs blocks (0.13 and 0.14: chunks) of a multiple of 256 tokens",
+        message="dynamic batching needs a block size (a chunk size in 0.13 and 0.14) that is a multiple of 256 tokens",
         at=(
             a.inference_dynamic_batching_block_size,
             a.inference_dynamic_batching_chunk_size,
@@ -149,7 +149,8 @@ MEGATRON.add(
         "interleaving-with-few-stages",
         all_of(CHUNKED, any_of(all_of(a.overlap_p2p_comm, STAGES <= 1), all_of(~a.overlap_p2p_comm, STAGES <= 2))),
         message=(
-            "--num-layers-per-virtual-pipeline-stage needs more than {pipeline_model_parallel_size} pipeline stages"
+            "--num-layers-per-virtual-pipeline-stage needs a pipeline-parallel size above "
+            "{pipeline_model_parallel_size}"
         ),
         why="interleaving needs at least 2 stages, or at least 3 without overlapped communication, so " + REFUSED,
         at=(a.num_layers_per_virtual_pipeline_stage, STAGES),
@@ -163,8 +164,8 @@ MEGATRON.add(
             a.eval_global_batch_size % (a.eval_micro_batch_size * a.data_parallel_size) != 0,
         ),
         message=(
-            "--eval-global-batch-size {eval_global_batch_size} is not a multiple of micro-batch "
-            "{eval_micro_batch_size} x data parallel {data_parallel_size}"
+            "--eval-global-batch-size {eval_global_batch_size} is not a multiple of micro-batch size "
+            "{eval_micro_batch_size} × data-parallel size {data_parallel_size}"
         ),
         at=(a.eval_global_batch_size, a.eval_micro_batch_size),
         after=("batch-not-divisible",),

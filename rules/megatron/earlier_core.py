@@ -1,10 +1,10 @@
-"""Model configurations that only earlier releases refuse."""
+"""Model configurations that only earlier releases reject."""
 
 from preflight.lint.constraint import ConstraintSet, drop, put, refuse, requires
 from preflight.rules.megatron.option_names import a, all_of, any_of, gated
 from preflight.source.finding import Safety
 
-REFUSED = "the model configuration is refused at startup"
+REFUSED = "Megatron rejects the model configuration at startup"
 MEGATRON = ConstraintSet("megatron", why=REFUSED)
 CAPACITY = a.moe_expert_capacity_factor
 BALANCING = a.moe_router_load_balancing_type
@@ -69,7 +69,7 @@ MEGATRON.add(
     refuse(
         "expert-overlap-with-predictions",
         all_of(a.overlap_moe_expert_parallel_comm, a.mtp_num_layers.is_set, a.mtp_num_layers != 1),
-        message="--overlap-moe-expert-parallel-comm works with 1 prediction layer only, not {mtp_num_layers}",
+        message="--overlap-moe-expert-parallel-comm works only with 1 prediction layer, not {mtp_num_layers}",
         at=(a.mtp_num_layers, a.overlap_moe_expert_parallel_comm),
         fixes=(put(a.mtp_num_layers, 1), drop(a.overlap_moe_expert_parallel_comm)),
     ),
@@ -88,7 +88,7 @@ MEGATRON.add(
             any_of(BALANCING != "none", a.moe_z_loss_coeff.is_set),
         ),
         message="embedding and loss cannot be counted as pipeline layers while the router has a loss",
-        why="this release can only average the losses over equal stages, so the run is refused at startup",
+        why="this release can only average the losses over equal stages, so the run fails at startup",
         at=(a.account_for_embedding_in_pipeline_split, a.account_for_loss_in_pipeline_split),
     ),
     refuse(
@@ -113,7 +113,10 @@ MEGATRON.add(
     refuse(
         "gated-experts-for-inference",
         all_of(INFERENCE_EXPERTS, gated),
-        message="--transformer-impl inference_optimized has no gated experts (--swiglu, --quick-geglu) in this release",
+        message=(
+            "--transformer-impl inference_optimized does not support gated experts (--swiglu, --quick-geglu) in this "
+            "release"
+        ),
         at=(a.transformer_impl, a.swiglu, a.quick_geglu),
         fixes=(put(a.transformer_impl, "transformer_engine"),),
     ),
@@ -123,15 +126,17 @@ MEGATRON.add(
             a.num_layers_per_virtual_pipeline_stage.is_set,
             any_of(a.decoder_first_pipeline_num_layers.is_set, a.decoder_last_pipeline_num_layers.is_set),
         ),
-        message="stages of different sizes cannot be cut into virtual stages in this release",
-        why="no earlier check catches this: every rank stops when the model is built",
+        message="stages of different sizes cannot be split into virtual stages in this release",
+        why="no earlier check catches this, so every rank fails when the model is built",
         fixes=(drop(a.num_layers_per_virtual_pipeline_stage),),
         unless_framework="mindspeed",
     ),
     refuse(
         "gated-experts-with-local-graphs",
         all_of(INFERENCE_EXPERTS, gated, a.cuda_graph_impl == "local"),
-        message="--transformer-impl inference_optimized has no local CUDA graphs of gated experts in this release",
+        message=(
+            "--transformer-impl inference_optimized does not support local CUDA graphs of gated experts in this release"
+        ),
         at=(a.cuda_graph_impl, a.transformer_impl),
         fixes=(drop(a.cuda_graph_impl), put(a.transformer_impl, "transformer_engine")),
     ),

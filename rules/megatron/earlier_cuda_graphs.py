@@ -19,7 +19,7 @@ MEGATRON.add(
         "iteration-graph-by-transformer-engine",
         all_of(IMPL == "transformer_engine", ITERATION),
         message="--cuda-graph-scope full_iteration needs --cuda-graph-impl local, not {cuda_graph_impl}",
-        why="Transformer Engine can only capture layers, not iterations, so the model configuration is refused",
+        why="Transformer Engine can only capture layers, not iterations, so Megatron rejects the model configuration",
         at=(SCOPE, IMPL),
         fixes=(put(IMPL, "local"), drop(SCOPE)),
     ),
@@ -39,17 +39,20 @@ MEGATRON.add(
             "attention captured as a CUDA graph cannot be recomputed in parts; --recompute-modules must not have "
             "core_attn or mla_up_proj"
         ),
-        why="the graph already contains the modules that would be recomputed, so the model configuration is refused",
+        why=(
+            "the graph already contains the modules that would be recomputed, so Megatron rejects the model "
+            "configuration"
+        ),
         at=(a.recompute_modules, SCOPE, a.recompute_granularity),
     ),
     refuse(
         "graph-with-selective-recompute",
         all_of(IMPL.is_set, IMPL != "none", a.recompute_granularity == "selective", ~ATTENTION),
         message=(
-            "activations can only be recomputed with CUDA graphs of attention by transformer_engine, not by "
-            "{cuda_graph_impl} of {cuda_graph_scope}"
+            "activations can be recomputed only with transformer_engine CUDA graphs of attention, not with "
+            "--cuda-graph-impl {cuda_graph_impl} and --cuda-graph-scope {cuda_graph_scope}"
         ),
-        why="the model configuration is refused at startup",
+        why="Megatron rejects the model configuration at startup",
         at=(a.recompute_granularity, IMPL, SCOPE),
     ),
     refuse(
@@ -80,8 +83,8 @@ MEGATRON.add(
             any_of(a.transformer_impl != "inference_optimized", a.fp8_recipe != "mxfp8"),
         ),
         message=(
-            "--cuda-graph-scope full_iteration_inference takes fp8 only with "
-            "--transformer-impl inference_optimized and --fp8-recipe mxfp8"
+            "--cuda-graph-scope full_iteration_inference supports fp8 only with --transformer-impl "
+            "inference_optimized and --fp8-recipe mxfp8"
         ),
         at=(SCOPE, a.fp8, a.fp8_recipe),
     ),
@@ -142,12 +145,12 @@ MEGATRON.add(
             any_of(IMPL != "transformer_engine", SCOPE.has("mlp"), SCOPE.has("moe")),
         ),
         message=(
-            "--overlap-moe-expert-parallel-comm works only with CUDA graphs by transformer_engine, without mlp and "
-            "moe in their scope"
+            "--overlap-moe-expert-parallel-comm works only with transformer_engine CUDA graphs whose scope contains "
+            "neither mlp nor moe"
         ),
         why=(
-            "the overlapped layer runs in pieces, which its graph does not contain, so the model configuration is "
-            "refused"
+            "the overlapped layer runs in pieces, which its graph does not contain, so Megatron rejects the model "
+            "configuration"
         ),
     ),
 )

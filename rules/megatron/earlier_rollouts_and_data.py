@@ -1,4 +1,4 @@
-"""Options for rollouts, encoders, data and flash decoding that only some releases of Megatron refuse."""
+"""Options for rollouts, encoders, data and flash decoding that only some releases of Megatron reject."""
 
 from preflight.lint.constraint import ConstraintSet, conflicts, drop, put, refuse
 from preflight.rules.megatron.option_names import REFUSED, a, all_of, any_of, env
@@ -74,7 +74,7 @@ MEGATRON.add(
         "flash-decode-in-fp8",
         all_of(a.flash_decode, a.fp8.is_set),
         message="--flash-decode does not run in fp8",
-        why="the model configuration is refused at startup",
+        why="Megatron rejects the model configuration at startup",
         fixes=(drop(a.flash_decode),),
     ),
     refuse(
@@ -87,7 +87,7 @@ MEGATRON.add(
             a.experimental_attention_variant.is_none,
         ),
         message="--multi-latent-attention does not work with --qk-l2-norm",
-        why="the layers cannot be built, so the run is refused when the model is built",
+        why="the layers cannot be built, so the run fails when the model is built",
         at=(a.qk_l2_norm, a.multi_latent_attention),
         fixes=(drop(a.qk_l2_norm),),
         unless_framework="mindspeed",
@@ -96,7 +96,7 @@ MEGATRON.add(
         "layer-config-with-latent-attention",
         all_of(a.heterogeneous_layers_config_path.is_set, a.multi_latent_attention),
         message="--heterogeneous-layers-config-path does not work with --multi-latent-attention",
-        why="the model configuration is refused at startup",
+        why="Megatron rejects the model configuration at startup",
         at=(a.multi_latent_attention, a.heterogeneous_layers_config_path),
         unless_framework="mindspeed",
     ),
@@ -125,7 +125,7 @@ MEGATRON.add(
             a.encoder_pipeline_model_parallel_size == 0,
             a.encoder_tensor_model_parallel_size != a.tensor_model_parallel_size,
         ),
-        message="--num-experts 0 is refused in this release; omit --num-experts for a dense model",
+        message="--num-experts 0 is not accepted in this release; omit --num-experts for a dense model",
         why="with 0 experts, the comparison includes the tensor-parallel size of the encoder, which is not set, so "
         + REFUSED,
         at=(a.num_experts,),

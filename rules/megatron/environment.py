@@ -80,13 +80,31 @@ MEGATRON.add(
             ),
         ),
         message=(
-            "--deterministic-mode needs NVTE_ALLOW_NONDETERMINISTIC_ALGO 0 or unset, and CUBLAS_WORKSPACE_CONFIG "
-            ":4096:8, :16:8 or unset; they are {attention} and {cublas}"
+            "--deterministic-mode needs NVTE_ALLOW_NONDETERMINISTIC_ALGO to be 0 or unset, and "
+            "CUBLAS_WORKSPACE_CONFIG to be :4096:8, :16:8 or unset"
         ),
         why=REFUSED,
-        shows={"attention": ATTENTION, "cublas": CUBLAS},
         at=(DETERMINISTIC,),
         fixes=(put(ATTENTION, 0), put(CUBLAS, ":4096:8"), Repair((Change(ATTENTION, 0), Change(CUBLAS, ":4096:8")))),
+    ),
+    refuse(
+        "nondeterministic-attention",
+        all_of(
+            DETERMINISTIC,
+            a.transformer_impl == "transformer_engine",
+            BACKEND != "local",
+            ~a.entry.is_in("pretrain_mamba.py", "pretrain_hybrid.py"),
+            ATTENTION.is_set,
+            ATTENTION != "0",
+        ),
+        message="--deterministic-mode needs NVTE_ALLOW_NONDETERMINISTIC_ALGO 0, but it is {attention}",
+        why="the attention of Transformer Engine is refused when the model is built",
+        shows={"attention": ATTENTION},
+        at=(DETERMINISTIC,),
+        fixes=(put(ATTENTION, 0),),
+        upstream="megatron/core/extensions/transformer_engine.py",
+        after=("megatron/nondeterministic-libraries",),
+        unless_framework="mindspeed",
     ),
     refuse(
         "nondeterministic-mamba",

@@ -47,8 +47,8 @@ def evaluation_longer_than_training(job: Job) -> Iterator[Finding | Unverified]:
         return
     if long.raw > often.raw and often.raw < iterations and iterations >= TRIAL:
         message = Message(
-            "{long} iterations of evaluation after every {often} of training: --eval-iters is larger than "
-            "--eval-interval",
+            "every {often} iterations of training are followed by {long} iterations of evaluation, because "
+            "--eval-iters is larger than --eval-interval",
             long=long.raw,
             often=often.raw,
         )

@@ -91,7 +91,7 @@ MEGATRON.add(
     refuse(
         "fsdp-optimizer",
         all_of(OWN, ~a.optimizer.is_in("sgd", "adam")),
-        message="Megatron-FSDP works with adam and sgd, not {optimizer}",
+        message="Megatron-FSDP works only with adam and sgd, not {optimizer}",
         at=(a.optimizer, OWN),
     ),
     conflicts(

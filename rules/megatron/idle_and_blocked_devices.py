@@ -14,9 +14,9 @@ def idle_stages(job: Job) -> Iterator[Finding | Unverified]:
     """A pre-training step has only one micro-batch for all pipeline stages.
 
     ## What it does
-    Computes the number of micro-batches per step, which is the global batch size divided by micro-batch size and
-    data-parallel size, if `--pipeline-model-parallel-size` is greater than 1 and the command starts an entry script for
-    pre-training.
+    Computes the number of micro-batches per step, which is the global batch size divided by the micro-batch size and
+    the data-parallel size, if `--pipeline-model-parallel-size` is greater than 1 and the command starts an entry script
+    for pre-training.
 
     ## Why is this bad?
     A micro-batch passes through the stages one after another. With four stages, three of them are idle at any time, and
@@ -40,7 +40,7 @@ def idle_stages(job: Job) -> Iterator[Finding | Unverified]:
     pretrains = str(job.arguments.get("entry").raw).startswith("pretrain") and job.arguments.given("stage") is None
     if numbers[0] == 1 < numbers[1] and pretrains and job.arguments.given("finetune") is None:
         message = Message(
-            ("1 micro-batch for {stages} pipeline stages leaves all but one of them idle"), stages=numbers[1]
+            ("1 micro-batch for {stages} pipeline stages leaves all but one stage idle"), stages=numbers[1]
         )
         size = job.arguments.given("global_batch_size")
         yield Finding(message, job.place(size, stages), related=stages.related)
@@ -66,7 +66,7 @@ def connection_variable_left_out(job: Job) -> Iterator[Finding | Unverified]:
     not this one. The device must be known: an Ascend NPU, or a GPU that is named and older than Blackwell.
 
     ## Why is this bad?
-    The caller of the script may set the variable. Otherwise the run is refused at launch.
+    The caller of the script may set the variable. Otherwise, the run fails at launch.
 
     ## Example
         export NCCL_IB_TIMEOUT=22
@@ -103,7 +103,7 @@ def connection_variable_left_out(job: Job) -> Iterator[Finding | Unverified]:
         return
     edits = job.arguments.export(NAME, 1)
     yield Finding(
-        Message("{name} is not set here: the run is refused unless the environment sets it to 1", name=NAME),
+        Message("{name} is not set here, so the run fails at startup unless the environment sets it to 1", name=NAME),
         job.place(split),
         key=split.key,
         fix=Fix(f"set {NAME}=1", edits, offered=True) if edits else None,

@@ -5,7 +5,7 @@ from preflight.lint.expressions import where
 from preflight.rules.megatron.option_names import a, all_of, any_of
 from preflight.source.finding import Safety, Severity
 
-NOTICE = "the only sign is a notice among thousands of lines"
+NOTICE = "the only sign is one message among thousands of log lines"
 MEGATRON = ConstraintSet("megatron", why=NOTICE)
 INDEXED = a.entry.is_in(
     "pretrain_gpt.py", "pretrain_mamba.py", "pretrain_hybrid.py", "pretrain_bert.py", "pretrain_t5.py"
@@ -51,7 +51,7 @@ MEGATRON.add(
     refuse(
         "checkpoint-bound-to-layout",
         all_of(a.use_dist_ckpt, ~a.ckpt_fully_parallel_save, a.use_distributed_optimizer, a.save.is_set),
-        message="checkpoints saved with --no-ckpt-fully-parallel-save only load into the same parallel layout",
+        message="checkpoints saved with --no-ckpt-fully-parallel-save can be loaded only into the same parallel layout",
         why=(
             "the optimizer states are saved in their current layout, so a job that resumes on other ranks fails "
             "after waiting in the queue"
@@ -151,7 +151,8 @@ MEGATRON.add(
             a.train_samples < a.global_batch_size,
         ),
         message=(
-            "{train_samples} samples are less than one global batch of {global_batch_size}, so the run trains 0 steps"
+            "{train_samples} samples are less than one global batch of {global_batch_size}, so the run trains for 0 "
+            "steps"
         ),
         why="samples are converted to whole steps, rounded down, so the run ends immediately and reports success",
         severity=Severity.WARNING,

@@ -4,7 +4,7 @@ from preflight.lint.constraint import ConstraintSet, drop, refuse
 from preflight.lint.expressions import Expression
 from preflight.rules.megatron.option_names import a, all_of, any_of
 
-WHY = "the schedule refuses to run the first step on every rank, after the model is built and the data is read"
+WHY = "the first step fails on every rank, after the model is built and the data is read"
 MEGATRON = ConstraintSet("megatron", why=WHY)
 SCHEDULES = "megatron/core/pipeline_parallel/schedules.py"
 BATCHES, STAGES, VIRTUAL = a.num_microbatches, a.pipeline_model_parallel_size, a.virtual_pipeline_model_parallel_size

@@ -28,8 +28,8 @@ MEGATRON.add(
             "{decoder_last_pipeline_num_layers} layers, not {num_layers}"
         ),
         why=(
-            "the check computes with -1 intermediate stages, so the split seems to be correct, and a smaller "
-            "model is trained silently"
+            "the check computes with -1 intermediate stages, so the split seems to be correct, and the run silently "
+            "trains a smaller model"
         ),
         severity=Severity.WARNING,
         versions=">=0.13",
@@ -46,8 +46,8 @@ MEGATRON.add(
             "builds {built} of them and omits the rest"
         ),
         why=(
-            "every stage builds its share of the layers, rounded down, so a smaller model is trained silently. "
-            "Since 0.10, the run is refused"
+            "every stage builds its share of the layers, rounded down, so the run silently trains a smaller model. "
+            "Since 0.10, Megatron rejects such a run"
         ),
         severity=Severity.WARNING,
         versions=">=0.8,<0.10",
@@ -60,7 +60,7 @@ MEGATRON.add(
     refuse(
         "ends-hold-more-than-the-model",
         all_of(BY_ENDS, PIPELINE > 1, OVERFULL),
-        message="the first and last stages together have more layers than the model's {num_layers}",
+        message="the first and last stages together have more layers than the {num_layers} layers of the model",
         why=(
             "the intermediate stages get a negative number of layers and build none, so the trained model does "
             "not have --num-layers layers"
@@ -74,11 +74,11 @@ MEGATRON.add(
         "delta-net-norm-drifts",
         all_of(DELTA_NET, TENSOR > 1, ~a.sequence_parallel),
         message=(
-            "with a tensor-parallel size of {tensor_model_parallel_size} and without --sequence-parallel, "
-            "the output norm of the gated delta net drifts apart between ranks"
+            "with a tensor-parallel size of {tensor_model_parallel_size} and without --sequence-parallel, the output "
+            "norms of the gated delta net drift apart between ranks"
         ),
         why=(
-            "a reported defect of this release: the gradient is not summed over tensor parallel ranks "
+            "a reported defect in this release: the gradient is not summed over tensor-parallel ranks "
             f"({ISSUES}/issues/7452)"
         ),
         severity=Severity.WARNING,
@@ -91,10 +91,10 @@ MEGATRON.add(
         "sharded-checkpoint-names-layers-locally",
         all_of(a.use_megatron_fsdp, a.ckpt_format == "fsdp_dtensor", a.pipeline_model_parallel_size > 1, a.save.is_set),
         message=(
-            "fsdp_dtensor checkpoints name layers by pipeline stage: load this one only with a pipeline-parallel size "
-            "of {pipeline_model_parallel_size}"
+            "fsdp_dtensor checkpoints name layers by pipeline stage, so load the checkpoints of this run only with a "
+            "pipeline-parallel size of {pipeline_model_parallel_size}"
         ),
-        why=f"loading with another pipeline size succeeds but puts layers in the wrong place ({ISSUES}/issues/7452)",
+        why=f"loading with a different pipeline-parallel size succeeds but puts layers in the wrong place ({ISSUES}/issues/7452)",
         severity=Severity.NOTE,
         upstream=f"{ISSUES}/issues/7452#mfsdp-ckpt",
         versions=">=0.13",

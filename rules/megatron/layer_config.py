@@ -90,7 +90,7 @@ def fault_of(config: dict[str, Any], job: Job) -> tuple[str, str] | None:
     heads = [count for count in heads if count is not None]
     if any(count != heads[0] for count in heads):
         return Message(
-            "layers have {least} to {most} heads per group, but all must have the same number",
+            "layers have {least} to {most} heads per group, but all layers must have the same number",
             least=min(heads),
             most=max(heads),
         ), HEADS

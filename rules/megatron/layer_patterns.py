@@ -33,7 +33,7 @@ def core_hybrid_pattern(job: Job) -> Iterator[Finding | Unverified]:
     divisible by the number of pipeline stages.
 
     ## Why is this bad?
-    Megatron refuses the pattern at startup or, if only the split is wrong, when it builds the model.
+    Megatron rejects the pattern at startup or, if only the split is wrong, when it builds the model.
 
     ## Example
         --hybrid-layer-pattern "M*MX"
@@ -135,7 +135,7 @@ def core_moe_layer_pattern(job: Job) -> Iterator[Finding | Unverified]:
     """The pattern of expert and dense layers does not match the model.
 
     ## What it does
-    Checks `--moe-layer-freq`: a list must have one entry, 0 or 1, for every layer; a number must be at least 1.
+    Checks `--moe-layer-freq`. A list must have one entry, 0 or 1, for every layer, and a number must be at least 1.
 
     ## Why is this bad?
     Nothing checks the pattern before the model is built. Every rank stops at that point.

@@ -35,14 +35,14 @@ MEGATRON.add(
     refuse(
         "decay-not-positive",
         all_of(TRAINS, a.lr_decay_steps <= 0),
-        message="the learning rate decays over {lr_decay_steps} samples; it must be at least 1",
+        message="the learning rate decays over {lr_decay_steps} samples, but the decay must last at least 1",
         at=(a.lr_decay_iters, a.lr_decay_samples, a.train_iters, a.train_samples),
         after=("megatron/global-batch-not-positive",),
     ),
     refuse(
         "warmup-over-decay",
         all_of(TRAINS, a.lr_decay_steps > 0, a.lr_warmup_steps >= a.lr_decay_steps),
-        message="the warm-up of {lr_warmup_steps} samples must be shorter than the decay of {lr_decay_steps}",
+        message="the warm-up of {lr_warmup_steps} samples must be shorter than the decay of {lr_decay_steps} samples",
         at=(a.lr_warmup_iters, a.lr_warmup_samples, a.lr_warmup_fraction, a.lr_decay_iters, a.lr_decay_samples),
     ),
     refuse(
@@ -57,7 +57,7 @@ MEGATRON.add(
     refuse(
         "weight-decay-start-negative",
         all_of(TRAINS, a.start_weight_decay < 0),
-        message="weight decay starts at {start_weight_decay}; it cannot be negative",
+        message="weight decay starts at {start_weight_decay}; it must not be negative",
         at=(a.start_weight_decay, a.weight_decay),
     ),
     refuse(

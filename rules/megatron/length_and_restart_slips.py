@@ -1,4 +1,4 @@
-"""Lengths and restarts that pass every check, but with which the run does not train what was intended."""
+"""Training lengths and restart settings that pass every check but do not train what was intended."""
 
 from preflight.lint.constraint import ConstraintSet, refuse
 from preflight.rules.megatron.option_names import SCHEDULER, a, all_of, any_of
@@ -18,8 +18,8 @@ MEGATRON.add(
         "samples-of-years",
         all_of(TRAINS, a.train_samples.given, a.train_samples * a.seq_length >= MANY),
         message=(
-            "--train-samples {train_samples} x {seq_length} tokens are {tokens} tokens, which no run reaches; "
-            "--train-samples counts sequences, not tokens"
+            "--train-samples {train_samples} × {seq_length} tokens per sample = {tokens} tokens, which no run "
+            "reaches; --train-samples counts sequences, not tokens"
         ),
         why="a schedule of this length keeps the learning rate at its maximum, and the run never ends by itself",
         shows={"tokens": a.train_samples * a.seq_length},
@@ -30,8 +30,14 @@ MEGATRON.add(
     refuse(
         "minimum-near-rate",
         all_of(TRAINS, DECAYS, a.min_lr.given, a.lr > 0, a.min_lr < a.lr, a.min_lr * 1.25 > a.lr, RECIPE),
-        message="--min-lr {min_lr} is almost --lr {lr}, so --lr-decay-style {lr_decay_style} hardly lowers the learning rate",
-        why="recipes decay to a tenth of the rate or less; the exponent of one of the two may be wrong",
+        message=(
+            "--min-lr {min_lr} is almost equal to --lr {lr}, so --lr-decay-style {lr_decay_style} hardly lowers the "
+            "learning rate"
+        ),
+        why=(
+            "published recipes decay to a tenth of the learning rate or less, so the exponent of one of the two "
+            "values may be wrong"
+        ),
         severity=Severity.WARNING,
         at=(a.min_lr, a.lr),
         upstream=SCHEDULER,

@@ -1,4 +1,4 @@
-"""Values that pass every check, but probably make the run train or save something other than intended."""
+"""Values that pass every check but probably make the run train or save something unintended."""
 
 from preflight.lint.constraint import ConstraintSet, refuse
 from preflight.rules.megatron.option_names import SCHEDULER, TRAINING, a, all_of, any_of
@@ -97,8 +97,8 @@ MEGATRON.add(
         message="--lr {lr} is ten times the rate of published runs with Adam and a hidden size of {hidden_size}; a "
         "digit of the exponent may be missing",
         why=(
-            "wide networks are published with 1e-4 to 6e-4. With ten times as much, the loss diverges after the "
-            "warm-up or earlier"
+            "published wide networks use learning rates of 1e-4 to 6e-4. With ten times as much, the loss diverges "
+            "after the warm-up or earlier"
         ),
         severity=Severity.WARNING,
         at=(a.lr,),
@@ -119,16 +119,17 @@ MEGATRON.add(
         all_of(
             TRAINS,
             a.lr_decay_steps > a.global_batch_size * TRIAL,
-            a.lr_warmup_steps * 2 > a.lr_decay_steps,
+            a.lr_warmup_steps * 2 >= a.lr_decay_steps,
             a.lr_warmup_steps < a.lr_decay_steps,
         ),
         message=(
-            "the warm-up takes {lr_warmup_steps} of the {lr_decay_steps} samples of the learning-rate schedule, "
-            "which is more than half"
+            "the warm-up takes {warmup} of the {decay} iterations of the learning-rate schedule, which is at least "
+            "half"
         ),
+        shows={"warmup": a.lr_warmup_steps // a.global_batch_size, "decay": a.lr_decay_steps // a.global_batch_size},
         why=(
-            "published runs warm up for 0.1% to 10% of the schedule. The value may have an extra digit or the "
-            "unit of the other option"
+            "published runs warm up for 0.1% to 10% of the schedule. The value may have an extra digit, or may be in "
+            "the unit of the other option"
         ),
         severity=Severity.WARNING,
         at=(a.lr_warmup_iters, a.lr_warmup_samples, a.lr_warmup_fraction, a.lr_decay_iters, a.lr_decay_samples),
@@ -290,7 +291,7 @@ MEGATRON.add(
             "--distributed-timeout-minutes {distributed_timeout_minutes} is in minutes, so a hanging rank blocks "
             "the job for most of a day or longer"
         ),
-        why="a hanging collective is only noticed after the timeout, and until then all devices wait",
+        why="a hanging collective is noticed only after the timeout, and until then all devices wait",
         severity=Severity.WARNING,
         at=(a.distributed_timeout_minutes,),
         upstream="megatron/training/initialize.py",
@@ -298,8 +299,10 @@ MEGATRON.add(
     refuse(
         "dropout-of-everything",
         all_of(TRAINS, any_of(a.hidden_dropout == 1, a.attention_dropout == 1)),
-        message="a dropout of 1 drops everything: --hidden-dropout is {hidden_dropout} and --attention-dropout is "
-        "{attention_dropout}",
+        message=(
+            "a dropout of 1 drops every value (--hidden-dropout {hidden_dropout}, --attention-dropout "
+            "{attention_dropout})"
+        ),
         severity=Severity.WARNING,
         at=(a.hidden_dropout, a.attention_dropout),
         upstream="https://pytorch.org/docs/2.9/generated/torch.nn.Dropout.html",
@@ -341,8 +344,10 @@ MEGATRON.add(
     refuse(
         "query-groups-left-out",
         all_of(a.group_query_attention, ~a.num_query_groups.given, a.num_attention_heads > 1),
-        message="--group-query-attention is given without --num-query-groups, so all {num_attention_heads} heads "
-        "share one key and value",
+        message=(
+            "--group-query-attention is given without --num-query-groups, so all {num_attention_heads} heads share "
+            "one key and value head"
+        ),
         why="the default is one group, which is multi-query attention",
         severity=Severity.WARNING,
         at=(a.group_query_attention,),
@@ -363,7 +368,10 @@ MEGATRON.add(
             "--moe-aux-loss-coeff {moe_aux_loss_coeff} has no effect with --moe-router-load-balancing-type none, so "
             "nothing balances the experts"
         ),
-        why="tokens concentrate on a few experts, which only shows in the curves of a run that has been going for days",
+        why=(
+            "tokens concentrate on a few experts, which becomes visible only in the curves of a run that has trained "
+            "for days"
+        ),
         severity=Severity.WARNING,
         at=(a.moe_router_load_balancing_type, a.moe_aux_loss_coeff),
         upstream="megatron/core/transformer/moe/router.py",
@@ -373,7 +381,7 @@ MEGATRON.add(
         all_of(TRAINS, a.finetune, a.load.given, a.load == a.save, a.train_iters >= TRIAL),
         message="--load and --save are both {load} with --finetune, so every restart begins at iteration 0 with the "
         "weights that were saved last",
-        why="with --finetune the iteration and the optimizer of the checkpoint are not read",
+        why="with --finetune, the iteration and the optimizer state of the checkpoint are not read",
         severity=Severity.WARNING,
         at=(a.save, a.load),
         upstream="megatron/training/checkpointing.py",
@@ -401,12 +409,12 @@ MEGATRON.add(
             any_of(a.moe_aux_loss_coeff >= 1, a.moe_z_loss_coeff >= 1),
         ),
         message=(
-            "the router's losses outweigh the loss of the language model: --moe-aux-loss-coeff {moe_aux_loss_coeff}, "
-            "--moe-z-loss-coeff {moe_z_loss_coeff}"
+            "--moe-aux-loss-coeff or --moe-z-loss-coeff is at least 1, so the router losses outweigh the "
+            "language-model loss"
         ),
         why=(
-            "published runs use 1e-4 to 0.02 and 1e-3, respectively. With the given values, the run balances the "
-            "experts and learns nothing else"
+            "published runs use 1e-4 to 0.02 for --moe-aux-loss-coeff and 1e-3 for --moe-z-loss-coeff. With the "
+            "given values, the run balances the experts and learns nothing else"
         ),
         severity=Severity.WARNING,
         at=(a.moe_aux_loss_coeff, a.moe_z_loss_coeff),
@@ -428,7 +436,7 @@ MEGATRON.add(
         "clip-grad-negative",
         all_of(TRAINS, a.clip_grad < 0),
         message="--clip-grad {clip_grad} is negative, so gradients are not clipped",
-        why="gradients are only clipped if the limit is greater than 0. The sign may be a typo; 0 turns clipping off",
+        why="gradients are clipped only if the limit is greater than 0. The sign may be a typo; 0 turns clipping off",
         severity=Severity.WARNING,
         at=(a.clip_grad,),
         upstream="megatron/core/optimizer/optimizer.py",

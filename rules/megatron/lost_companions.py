@@ -1,4 +1,4 @@
-"""Options that lack a required companion option. The run starts, but the options do not have the intended effect."""
+"""Options that lack a companion option, so the run starts but the options do not have the intended effect."""
 
 from preflight.lint.constraint import ConstraintSet, put, refuse
 from preflight.rules.megatron.option_names import a, all_of, any_of
@@ -26,8 +26,8 @@ MEGATRON.add(
         message="without --global-batch-size, a step is one micro-batch per data-parallel rank, so only one of "
         "{pipeline_model_parallel_size} pipeline stages works at a time",
         why=(
-            "the global batch is then micro-batch x data-parallel size, so the pipeline is never filled, and the "
-            "step is far smaller than usual"
+            "the global batch size is then the micro-batch size times the data-parallel size, so the pipeline is "
+            "never filled, and each step trains on far fewer samples than usual"
         ),
         severity=Severity.WARNING,
         at=(a.pipeline_model_parallel_size,),
@@ -60,8 +60,8 @@ MEGATRON.add(
             a.lr_warmup_samples >= a.train_samples,
         ),
         message=(
-            "training ends after {train_samples} samples, within the warm-up of {lr_warmup_samples}, so --lr is never "
-            "reached"
+            "training ends after {train_samples} samples, within the warm-up of {lr_warmup_samples} samples, so --lr "
+            "is never reached"
         ),
         severity=Severity.NOTE,
         at=(a.train_samples, a.lr_warmup_samples),
@@ -93,8 +93,8 @@ MEGATRON.add(
         "plain-norm-with-1p",
         all_of(a.transformer_impl == "local", a.normalization == "RMSNorm", ONE_P, a.spec.is_none),
         message=(
-            "--apply-layernorm-1p needs --transformer-impl transformer_engine, not local: PyTorch's RMSNorm does "
-            "not support it"
+            "--apply-layernorm-1p needs --transformer-impl transformer_engine, not local, because PyTorch's RMSNorm "
+            "does not support it"
         ),
         why="an assertion fails when the model is built",
         at=(a.transformer_impl, a.layernorm_zero_centered_gamma, a.apply_layernorm_1p),
@@ -110,7 +110,7 @@ MEGATRON.add(
             a.save_interval <= a.train_iters,
             a.train_iters >= TRIAL,
         ),
-        message="--save-interval {save_interval} has no effect without --save: no checkpoint is written",
+        message="--save-interval {save_interval} has no effect without --save, so no checkpoint is written",
         why="the trained weights are lost when the job ends",
         severity=Severity.WARNING,
         at=(a.save_interval,),
@@ -122,7 +122,7 @@ MEGATRON.add(
             TRAINS, a.entry == "pretrain_gpt.py", a.wandb_project.given, a.wandb_project != "", a.wandb_exp_name == ""
         ),
         message="--wandb-project {wandb_project} needs --wandb-exp-name, whose default is empty",
-        why="the last rank refuses an empty name when it opens the log, and the job dies",
+        why="the last rank rejects an empty name when it opens the log, and the job fails",
         upstream="megatron/training/global_vars.py:190",
         at=(a.wandb_project,),
     ),
@@ -130,7 +130,7 @@ MEGATRON.add(
         "recompute-modules-without-granularity",
         all_of(TRAINS, a.recompute_modules.given, a.recompute_modules.length > 0, a.recompute_granularity.is_none),
         message="--recompute-modules has no effect without --recompute-granularity selective, so nothing is recomputed",
-        why="the modules are only read with the selective granularity, so the run needs more memory than planned",
+        why="the modules are read only with the selective granularity, so the run needs more memory than planned",
         severity=Severity.WARNING,
         at=(a.recompute_modules,),
         fixes=(put(a.recompute_granularity, "selective"),),
@@ -139,7 +139,7 @@ MEGATRON.add(
         "rope-factor-without-scaling",
         all_of(TRAINS, a.rope_scaling_factor.given, a.rope_scaling_factor > 1, ~a.use_rope_scaling),
         message="--rope-scaling-factor {rope_scaling_factor} has no effect without --use-rope-scaling",
-        why="the rotary frequencies are not scaled, so that weights trained with scaling see other positions",
+        why="the rotary frequencies are not scaled, so weights that were trained with scaling see different positions",
         severity=Severity.WARNING,
         at=(a.rope_scaling_factor,),
         fixes=(put(a.use_rope_scaling),),
@@ -148,9 +148,14 @@ MEGATRON.add(
     refuse(
         "gc-interval-without-manual-gc",
         all_of(TRAINS, a.manual_gc_interval.given, a.manual_gc_interval > 0, ~a.manual_gc),
-        message="--manual-gc-interval {manual_gc_interval} has no effect without --manual-gc: each rank collects "
-        "garbage at a different time",
-        why="ranks that stop at different steps make all others wait. The interval is only read with --manual-gc",
+        message=(
+            "--manual-gc-interval {manual_gc_interval} has no effect without --manual-gc, so each rank collects "
+            "garbage at a different time"
+        ),
+        why=(
+            "ranks that pause for garbage collection at different steps make all other ranks wait. The interval is "
+            "read only with --manual-gc"
+        ),
         severity=Severity.WARNING,
         at=(a.manual_gc_interval,),
         fixes=(put(a.manual_gc),),
@@ -158,7 +163,7 @@ MEGATRON.add(
     refuse(
         "latent-rank-left-out",
         all_of(a.multi_latent_attention, LATENT, ~a.kv_lora_rank.given),
-        message="--kv-lora-rank is not set: keys and values are compressed to the default, {kv_lora_rank}",
+        message="--kv-lora-rank is not set, so keys and values are compressed to the default, {kv_lora_rank}",
         why="the default is far below the rank of published models (512), so a different model is trained",
         severity=Severity.WARNING,
         at=(a.multi_latent_attention,),
@@ -181,7 +186,16 @@ MEGATRON.add(
     refuse(
         "spec-without-function",
         all_of(a.spec.length == 1, ~a.spec.has("local")),
-        message="--spec has only one word, but it takes a module and the name of a function in that module",
+        message="--spec has only one word, but it needs a module and the name of a function in that module",
         why="building the model needs both words, so the run fails at launch",
+    ),
+    refuse(
+        "window-frequency-without-window",
+        all_of(TRAINS, a.window_attn_skip_freq.is_set, a.window_size.is_none),
+        message="--window-attn-skip-freq has no effect without --window-size, so every layer attends to all tokens",
+        why="no check requires the window, and a different network is trained",
+        severity=Severity.WARNING,
+        at=(a.window_attn_skip_freq,),
+        upstream="megatron/core/transformer/utils.py:457",
     ),
 )

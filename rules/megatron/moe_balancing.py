@@ -38,7 +38,7 @@ def core_moe_balancing(job: Job) -> Iterator[Finding | Unverified]:
     works with auxiliary losses or without balancing.
 
     ## Why is this bad?
-    Megatron refuses the model configuration at startup.
+    Megatron rejects the model configuration at startup.
 
     ## Example
         --moe-router-load-balancing-type aux_loss seq_aux_loss --moe-aux-loss-coeff 0.01

@@ -3,11 +3,11 @@
 ## What it does
 With `--deterministic-mode`, checks the algorithms in the environment variable `NCCL_ALGO`. Core 0.20 accepts Ring,
 CollnetDirect, CollnetChain and ^NVLS, or an unset variable, which it sets to Ring. Core 0.12 also accepts Tree, but it
-accepts only a single word, and refuses an unset variable. If no release is given, Tree is a warning, because releases
+accepts only a single word, and rejects an unset variable. If no release is given, Tree is a warning, because releases
 before 0.19 accept it.
 
 ## Why is this bad?
-The order in which gradients are summed would differ between runs, so Megatron refuses the run at startup.
+The order in which gradients are summed would differ between runs, so the run fails at startup.
 
 ## Example
     NCCL_ALGO=Tree python pretrain_gpt.py --deterministic-mode …

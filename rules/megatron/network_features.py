@@ -7,7 +7,7 @@ from preflight.source.finding import Safety
 MEGATRON = ConstraintSet("megatron", why=REFUSED)
 POSITIONS = a.position_embedding_type
 MTP = a.mtp_num_layers
-CONFIGURED = "the model configuration is refused at startup"
+CONFIGURED = "Megatron rejects the model configuration at startup"
 
 MEGATRON.add(
     refuse(
@@ -74,8 +74,8 @@ MEGATRON.add(
         "te-loss-fusion",
         all_of(a.cross_entropy_loss_fusion, a.cross_entropy_fusion_impl == "te"),
         message=(
-            "Transformer Engine's fused cross entropy is switched off upstream for its instability; "
-            "--cross-entropy-fusion-impl native works"
+            "Transformer Engine's fused cross entropy is disabled upstream because it is unstable; use "
+            "--cross-entropy-fusion-impl native"
         ),
         at=(a.cross_entropy_fusion_impl, a.cross_entropy_loss_fusion),
         fixes=(put(a.cross_entropy_fusion_impl, "native"), drop(a.cross_entropy_loss_fusion)),

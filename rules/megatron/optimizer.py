@@ -8,8 +8,8 @@ MEGATRON = ConstraintSet("megatron", why=REFUSED)
 WITH_STEP = a.overlap_param_gather_with_optimizer_step
 PRECISE = a.use_precision_aware_optimizer
 WIDE = (
-    "without --use-precision-aware-optimizer, the states stay in fp32, so the run is refused when the optimizer "
-    "is configured"
+    "without --use-precision-aware-optimizer, the states stay in fp32, so the run fails when the optimizer is "
+    "configured"
 )
 EMERGING = a.optimizer.is_in("muon", "lion", "soap", "adaptive_muon")  # dist_muon was renamed to muon
 BUILT = "the optimizer rejects these settings when it is built, after the model"
@@ -66,15 +66,15 @@ MEGATRON.add(
         a.reuse_grad_buf_for_mxfp8_param_ag,
         message="--overlap-param-gather-with-optimizer-step does not work with --reuse-grad-buf-for-mxfp8-param-ag",
         why=(
-            "the gathered weights would overwrite gradients that the step still reads, so the optimizer "
-            "configuration is refused"
+            "the gathered weights would overwrite gradients that the step still reads, so Megatron rejects the "
+            "optimizer configuration"
         ),
     ),
     refuse(
         "precision-aware-without-adam",
         all_of(PRECISE, a.optimizer != "adam"),
         message="--use-precision-aware-optimizer needs --optimizer adam, not {optimizer}",
-        why="the optimizer configuration is refused",
+        why="Megatron rejects the optimizer configuration",
         fixes=(drop(PRECISE, also=(a.main_grads_dtype, a.main_params_dtype, a.exp_avg_dtype, a.exp_avg_sq_dtype)),),
     ),
     refuse(

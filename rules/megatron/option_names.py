@@ -76,7 +76,7 @@ SCHEDULER = "megatron/core/optimizer_param_scheduler.py"
 TRAINING = "megatron/training/training.py"
 OPTIMIZER = "megatron/core/optimizer/optimizer_config.py"
 DDP = "megatron/core/distributed/distributed_data_parallel_config.py"
-REFUSED = "the run is refused at startup, on every rank"
+REFUSED = "every rank fails at startup"
 
 
 # The optimizer that upstream sees before it changes any option.

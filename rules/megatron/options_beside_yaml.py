@@ -1,4 +1,4 @@
-"""Options are ignored because --yaml-cfg is given, too.
+"""Options are ignored because --yaml-cfg is also given.
 
 ## What it does
 Finds options on the command line of a run that reads its arguments from the file given by `--yaml-cfg`.

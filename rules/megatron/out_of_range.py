@@ -4,7 +4,7 @@ from preflight.lint.constraint import ConstraintSet, put, refuse
 from preflight.rules.megatron.option_names import a, all_of, any_of
 from preflight.source.finding import Safety, Severity
 
-DROPOUT = "a probability must be between 0 and 1, so the run is refused when the model is built"
+DROPOUT = "a probability must be between 0 and 1, so the run fails when the model is built"
 MEGATRON = ConstraintSet("megatron", why=DROPOUT)
 TRAINS = all_of(~a.skip_train, a.entry_trains)
 HYBRID = any_of(
@@ -36,7 +36,7 @@ MEGATRON.add(
     refuse(
         "log-interval-zero",
         all_of(TRAINS, a.log_interval == 0),
-        message="--log-interval must be at least 1, not 0, because the first step divides by it",
+        message="--log-interval must be at least 1, not 0, because the first step divides by this interval",
         why="the run stops after the first step. To log rarely, give a large number",
         at=(a.log_interval,),
         fixes=(put(a.log_interval, 100, safety=Safety.SAFE),),
@@ -44,14 +44,17 @@ MEGATRON.add(
     refuse(
         "eval-interval-zero",
         all_of(TRAINS, a.eval_interval == 0, a.train_samples.is_none, ~a.full_validation),
-        message="--eval-interval must be at least 1, not 0, because the number of training iterations is divided by it",
+        message=(
+            "--eval-interval must be at least 1, not 0, because the number of training iterations is divided by this "
+            "interval"
+        ),
         why="the run stops when the datasets are built. To evaluate rarely, give a large number",
         at=(a.eval_interval,),
     ),
     refuse(
         "tensorboard-interval-zero",
         all_of(TRAINS, a.tensorboard_log_interval == 0, a.tensorboard_dir.is_set),
-        message="--tensorboard-log-interval must be at least 1, not 0, because the first step divides by it",
+        message="--tensorboard-log-interval must be at least 1, not 0, because the first step divides by this interval",
         why="the last rank stops after the first step",
         at=(a.tensorboard_log_interval,),
     ),
@@ -59,7 +62,7 @@ MEGATRON.add(
         "workers-negative",
         all_of(TRAINS, a.num_workers < 0, a.dataloader_type != "external"),
         message="--num-workers is {num_workers}; it must be at least 0 (with 0, the rank itself reads the data)",
-        why="torch's data loader refuses a negative number when the datasets are built",
+        why="torch's data loader rejects a negative number when the datasets are built",
         at=(a.num_workers,),
         upstream="https://pytorch.org/docs/2.9/data.html#torch.utils.data.DataLoader",
     ),
@@ -67,7 +70,7 @@ MEGATRON.add(
         "seed-not-positive",
         all_of(a.seed.given, a.seed <= 0),
         message="--seed is {seed}; it must be at least 1",
-        why="the initialization of random numbers rejects the seed before anything is built",
+        why="the initialization of the random number generators rejects the seed before anything is built",
         at=(a.seed,),
         upstream="megatron/training/initialize.py",
     ),
@@ -75,7 +78,8 @@ MEGATRON.add(
         "save-interval-zero",
         all_of(TRAINS, a.save.given, a.save_interval.given, a.save_interval == 0),
         message=(
-            "--save-interval must be at least 1, not 0, because the step number is divided by it at the end of the run"
+            "--save-interval must be at least 1, not 0, because the step number is divided by this interval at the "
+            "end of the run"
         ),
         why="nothing is saved during the run, and the run stops before it saves its final weights",
         at=(a.save_interval,),
@@ -140,7 +144,7 @@ MEGATRON.add(
             "--rotary-percent {rotary_percent} counts as 1, because it is a fraction, not a percentage; each head "
             "is rotated completely"
         ),
-        why="a different model is trained silently",
+        why="the run silently trains a different model",
         severity=Severity.WARNING,
         at=(a.rotary_percent,),
     ),

@@ -46,7 +46,7 @@ def core_pipeline_layout(job: Job) -> Iterator[Finding | Unverified]:
     must come after the decoder, in one stage, which must be the last virtual stage of its rank.
 
     ## Why is this bad?
-    Megatron refuses the model configuration at startup.
+    Megatron rejects the model configuration at startup.
 
     ## Example
         --num-layers 12 --pipeline-model-parallel-size 2 --pipeline-model-parallel-layout "Etttttt|tttttL"
@@ -113,9 +113,9 @@ def _ends(layout: Layout) -> tuple[str, str] | None:
     if not letters.endswith("L"):
         return "the layout does not end with the loss, L", "abfd2985a6"
     if (count := letters.count("E")) > 1:
-        return Message("the layout has {count} embeddings, but a model has one", count=count), "bb46c0ce19"
+        return Message("the layout has {count} embeddings, but a model has exactly one", count=count), "bb46c0ce19"
     if (count := letters.count("L")) > 1:
-        return Message("the layout has {count} losses, but a model has one", count=count), "91e953ba1a"
+        return Message("the layout has {count} losses, but a model has exactly one", count=count), "91e953ba1a"
     return None
 
 
@@ -152,7 +152,7 @@ def _predictions(layout: Layout, pipeline: int, predictions: int | None) -> tupl
         return "a prediction layer (m) is in a virtual stage that is not the last of its rank", "8062ba6b4e"
     if any("m" in rank[-1] and rank[-1].count("m") != predictions for rank in chunks):
         return Message(
-            "the {predictions} prediction layers are spread over several stages, but must be in one",
+            "the {predictions} prediction layers are spread over several stages, but must be in a single stage",
             predictions=predictions,
         ), "f238bcd939"
     return None
@@ -196,7 +196,7 @@ def core_uneven_pipeline(job: Job) -> Iterator[Finding | Unverified]:
     must also be right if there is only one stage.
 
     ## Why is this bad?
-    Megatron refuses the model configuration at startup.
+    Megatron rejects the model configuration at startup.
 
     ## Example
         --num-layers 32 --pipeline-model-parallel-size 4 --decoder-first-pipeline-num-layers 7

@@ -24,7 +24,8 @@ MEGATRON.add(
         "virtual-stages-twice",
         total(PER_CHUNK.is_set, CHUNKS.is_set, a.pipeline_model_parallel_layout.is_set) > 1,
         message=(
-            "virtual stages are set more than once; give only one of layers per stage, stages per rank and a layout"
+            "virtual stages are set more than once; set only the layers per virtual stage, the virtual stages per "
+            "rank, or a layout"
         ),
         fixes=(drop(PER_CHUNK), drop(CHUNKS)),
         after=("mindspeed/layout-virtual-stages",),
@@ -45,8 +46,8 @@ MEGATRON.add(
         "virtual-stages-with-uneven-split",
         all_of(BY_CHUNK, UNEVEN),
         message=(
-            "stages of different sizes cannot be cut into pieces of {num_layers_per_virtual_pipeline_stage} layers; "
-            "use --num-virtual-stages-per-pipeline-rank instead"
+            "stages of different sizes cannot be split into virtual stages of "
+            "{num_layers_per_virtual_pipeline_stage} layers; use --num-virtual-stages-per-pipeline-rank instead"
         ),
         at=(PER_CHUNK, a.decoder_first_pipeline_num_layers, a.decoder_last_pipeline_num_layers),
         fixes=(drop(PER_CHUNK),),
@@ -67,7 +68,7 @@ MEGATRON.add(
         all_of(BY_CHUNK, ~UNEVEN, LAYERS % STAGES == 0, any_of(PER_CHUNK == 0, LAYERS // STAGES % PER_CHUNK != 0)),
         message=(
             "the {layers} layers of a pipeline stage cannot be divided into virtual stages of "
-            "{num_layers_per_virtual_pipeline_stage}"
+            "{num_layers_per_virtual_pipeline_stage} layers"
         ),
         shows={"layers": LAYERS // STAGES},
         at=(PER_CHUNK, a.num_layers, STAGES),
@@ -100,8 +101,8 @@ MEGATRON.add(
         "virtual-stages-with-two-stages",
         all_of(VIRTUAL.is_set, ~a.overlap_p2p_comm, STAGES <= 2),
         message=(
-            "without overlapped communication, virtual stages need a pipeline of 3 or more, "
-            "not {pipeline_model_parallel_size}"
+            "without overlapped communication, virtual stages need a pipeline-parallel size of at least 3, not "
+            "{pipeline_model_parallel_size}"
         ),
         at=(a.overlap_p2p_comm, PER_CHUNK, CHUNKS, STAGES),
         fixes=(drop(a.overlap_p2p_comm),),
@@ -118,8 +119,8 @@ MEGATRON.add(
         "interleaving-with-two-stages",
         all_of(any_of(PER_CHUNK.is_set, CHUNKS.is_set), a.overlap_p2p_comm.given, STAGES == 2),
         message=(
-            "without overlapped communication, virtual stages need a pipeline of 3 or more, "
-            "not {pipeline_model_parallel_size}"
+            "without overlapped communication, virtual stages need a pipeline-parallel size of at least 3, not "
+            "{pipeline_model_parallel_size}"
         ),
         at=(a.overlap_p2p_comm, PER_CHUNK, CHUNKS, STAGES),
         fixes=(drop(a.overlap_p2p_comm),),
@@ -139,8 +140,8 @@ MEGATRON.add(
         "parallel-size-zero",
         any_of(a.tensor_model_parallel_size <= 0, STAGES <= 0, a.context_parallel_size <= 0),
         message=(
-            "tensor {tensor_model_parallel_size} x pipeline {pipeline_model_parallel_size} x context "
-            "{context_parallel_size}: every parallel size must be at least 1"
+            "the tensor-, pipeline- and context-parallel sizes are {tensor_model_parallel_size}, "
+            "{pipeline_model_parallel_size} and {context_parallel_size}; each must be at least 1"
         ),
         why="before it starts, the run divides by this size or gets a negative number of ranks",
     ),

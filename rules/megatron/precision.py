@@ -42,7 +42,10 @@ MEGATRON.add(
     refuse(
         "fp8-gather-without-sharding",
         all_of(a.fp8_param_gather, ~distributed_at_first, ~a.use_torch_fsdp2, ~a.use_megatron_fsdp, a.entry_is_known),
-        message="--fp8-param-gather needs weights that are gathered: --use-distributed-optimizer or an FSDP",
+        message=(
+            "--fp8-param-gather needs gathered weights, which only --use-distributed-optimizer and the FSDP options "
+            "provide"
+        ),
         at=(a.fp8_param_gather,),
         fixes=(put(a.use_distributed_optimizer), drop(a.fp8_param_gather, safety=Safety.SAFE)),
     ),
@@ -69,7 +72,7 @@ MEGATRON.add(
             "--reuse-grad-buf-for-mxfp8-param-ag gathers fp8 weights through the gradient buffer and needs "
             "--fp8-param-gather"
         ),
-        why="the data parallel configuration is refused",
+        why="Megatron rejects the data-parallel configuration",
         fixes=(put(a.fp8_param_gather), drop(a.reuse_grad_buf_for_mxfp8_param_ag, safety=Safety.SAFE)),
     ),
     refuse(
@@ -82,7 +85,7 @@ MEGATRON.add(
         message=(
             "--ddp-param-name-patterns-for-fp32-local-accumulation does not work with gradients that are all in fp32"
         ),
-        why="the data parallel configuration is refused",
+        why="Megatron rejects the data-parallel configuration",
         at=(a.ddp_param_name_patterns_for_fp32_local_accumulation, a.accumulate_allreduce_grads_in_fp32),
         fixes=(
             drop(a.ddp_param_name_patterns_for_fp32_local_accumulation, safety=Safety.SAFE),
@@ -96,7 +99,7 @@ MEGATRON.add(
         message=(
             "--ddp-num-buckets {ddp_num_buckets} and --ddp-bucket-size {ddp_bucket_size} both set the gradient buckets"
         ),
-        why="the data parallel configuration is refused",
+        why="Megatron rejects the data-parallel configuration",
         at=(a.ddp_bucket_size, a.ddp_num_buckets),
         fixes=(drop(a.ddp_bucket_size, safety=Safety.SAFE), drop(a.ddp_num_buckets, safety=Safety.SAFE)),
     ),
@@ -104,7 +107,7 @@ MEGATRON.add(
         "buckets-not-positive",
         all_of(a.ddp_num_buckets.is_set, a.ddp_bucket_size.is_none, a.ddp_num_buckets <= 0),
         message="--ddp-num-buckets is {ddp_num_buckets}; it must be at least 1",
-        why="the data parallel configuration is refused",
+        why="Megatron rejects the data-parallel configuration",
         at=(a.ddp_num_buckets,),
         fixes=(drop(a.ddp_num_buckets, safety=Safety.SAFE),),
     ),
@@ -119,15 +122,15 @@ MEGATRON.add(
         "block-graph-fp8-implementation",
         all_of(BLOCK, a.fp8.is_set, a.transformer_impl != "inference_optimized"),
         message=(
-            "inference graphs of whole blocks run fp8 only with --transformer-impl inference_optimized, "
-            "not {transformer_impl}"
+            "inference graphs of whole blocks support fp8 only with --transformer-impl inference_optimized, not "
+            "{transformer_impl}"
         ),
         fixes=(drop(a.inference_cuda_graph_scope),),
     ),
     refuse(
         "block-graph-fp8-recipe",
         all_of(BLOCK, a.fp8.is_set, a.transformer_impl == "inference_optimized", a.fp8_recipe != "mxfp8"),
-        message="inference graphs of whole blocks run fp8 only with the mxfp8 recipe, not {fp8_recipe}",
+        message="inference graphs of whole blocks support fp8 only with the mxfp8 recipe, not {fp8_recipe}",
         at=(a.fp8_recipe, a.inference_cuda_graph_scope),
         fixes=(put(a.fp8_recipe, "mxfp8"), drop(a.inference_cuda_graph_scope)),
     ),
@@ -135,7 +138,7 @@ MEGATRON.add(
         "grouped-gemm-without-bf16",
         a.moe_grouped_gemm,
         a.bf16,
-        message="--moe-grouped-gemm computes in bf16 only, and --bf16 is not given",
+        message="--moe-grouped-gemm computes only in bf16, but --bf16 is not given",
         fixes=(put(a.bf16), drop(a.moe_grouped_gemm)),
     ),
     conflicts(

@@ -27,7 +27,7 @@ MEGATRON.add(
     refuse(
         "spread-activations-without-full-recompute",
         all_of(SPREAD, a.tensor_model_parallel_size > 1, a.recompute_granularity != "full"),
-        message="--distribute-saved-activations needs --recompute-granularity full, not {recompute_granularity}",
+        message="--distribute-saved-activations needs --recompute-granularity full",
         at=(SPREAD, a.recompute_granularity),
         fixes=(drop(SPREAD, safety=Safety.SAFE),),
     ),
@@ -123,7 +123,10 @@ MEGATRON.add(
     refuse(
         "split-inference-with-graph",
         all_of(SPLIT, a.pipeline_model_parallel_size > 1, GRAPHS != "none"),
-        message="--inference-batch-times-seqlen-threshold does not work with CUDA graphs ({cuda_graph_impl})",
+        message=(
+            "--inference-batch-times-seqlen-threshold does not work with CUDA graphs (--cuda-graph-impl "
+            "{cuda_graph_impl})"
+        ),
         at=(a.inference_batch_times_seqlen_threshold, GRAPHS),
         fixes=(drop(a.inference_batch_times_seqlen_threshold), drop(GRAPHS)),
     ),

@@ -50,8 +50,7 @@ def required_argument(job: Job) -> Iterator[Finding | Unverified]:
     that do not train, no learning rate is needed.
 
     ## Why is this bad?
-    Every rank refuses the run at startup. If only the learning rate is missing, the run is refused after the model is
-    built.
+    Every rank fails at startup. If only the learning rate is missing, the run fails after the model is built.
 
     ## Example
         python pretrain_gpt.py --num-layers 12 --hidden-size 768 --num-attention-heads 12 --seq-length 1024 …
@@ -93,7 +92,7 @@ def _together(missing: list[Finding]) -> Finding:
     flags = [finding.message.split()[0] for finding in missing]
     template = "{flags} and {last} are not given and have no defaults"
     if len(missing) > MANY:
-        template = "{flags} and {last} are not given and have no defaults: are the options passed to the script?"
+        template = "{flags} and {last} are not given and have no defaults; are the options passed to the script?"
     message = Message(template, flags=tuple(flags[:-1]), last=flags[-1])
     return Finding(message, missing[0].span, upstream=missing[0].upstream)
 
@@ -151,7 +150,7 @@ def changed_silently(job: Job) -> Iterator[Finding]:
 
     ## Why is this bad?
     The run differs from the one that the configuration describes. If the change costs memory or speed or affects the
-    model, the finding is a warning, otherwise a note.
+    model, the finding is a warning. Otherwise, it is a note.
 
     ## Example
         pretrain_gpt.py --recompute-granularity full --recompute-activations

@@ -42,7 +42,7 @@ MEGATRON.add(
             a.train_iters >= TRIAL,
         ),
         message="--load and --save are both {load} with --no-load-optim, so every restart loses the optimizer state",
-        why="the averages of Adam start at zero again, and with --no-load-optim the learning rate may do so as well",
+        why="Adam's averages restart at zero, and with --no-load-optim the learning rate may do so as well",
         severity=Severity.WARNING,
         at=(a.no_load_optim, a.load),
         upstream="megatron/training/checkpointing.py",

@@ -59,7 +59,9 @@ def nothing_saved(job: Job) -> Iterator[Finding | Unverified]:
         return
     if a.assumed or any(kind in job.noticed_kinds for kind in LOST):
         return
-    message = Message("{count:,} iterations without --save: no weights are written", count=iterations.raw)
+    message = Message(
+        ("the run trains for {count:,} iterations without --save, so no weights are saved"), count=iterations.raw
+    )
     yield Finding(message, job.place(iterations), key=iterations.key)
 
 
@@ -77,7 +79,7 @@ def saved_on_each_node(job: Job) -> Iterator[Finding | Unverified]:
     Finds `--save` below `/tmp`, `/var/tmp` or `/dev/shm` in runs of 1,000 iterations or more on more than one node.
 
     ## Why is this bad?
-    Every node only writes the parts that its ranks hold, so no node has a complete checkpoint, and the run cannot be
+    Every node writes only the parts that its ranks hold, so no node has a complete checkpoint, and the run cannot be
     resumed on other nodes. Many clusters empty these folders when the job ends.
 
     ## Example
@@ -113,11 +115,11 @@ def cache_on_each_node(job: Job) -> Iterator[Finding | Unverified]:
 
     ## What it does
     Finds `--data-cache-path` below `/tmp`, `/var/tmp` or `/dev/shm` in runs of 1,000 iterations or more on more than
-    one node, if the data is named.
+    one node, if the command names the data.
 
     ## Why is this bad?
     Only rank 0 builds the index and writes it to this folder; after a barrier, all other ranks read it from there. On
-    the other nodes the file does not exist, and the run stops with FileNotFoundError when the dataset is built.
+    the other nodes, the file does not exist, and the run stops with FileNotFoundError when the dataset is built.
 
     ## Example
         torchrun --nnodes 4 --nproc_per_node 8 pretrain_gpt.py --data-path corpus --data-cache-path /tmp/cache
@@ -143,8 +145,8 @@ def cache_on_each_node(job: Job) -> Iterator[Finding | Unverified]:
         return
     if devices[0] > (LARGEST if each is None else each[0]):
         message = Message(
-            "--data-cache-path {folder} is on a node-local disk: only the node of rank 0 has the index, and the other "
-            "nodes do not find it",
+            "--data-cache-path {folder} is on a node-local disk, so only the node of rank 0 has the index, and the "
+            "other nodes do not find it",
             folder=folder.raw,
         )
         yield Finding(message, job.place(folder), key=folder.key)
@@ -279,8 +281,8 @@ def unused_path(job: Job) -> Iterator[Finding]:
     Finds `CKPT_LOAD_DIR` in a script that never reads it but reads `CKPT_SAVE_DIR`, and vice versa.
 
     ## Why is this bad?
-    If one folder is passed for both, the run loads from the folder that it saves to, and not the intended checkpoint;
-    if `--save` is missing, the trained weights are lost when the job ends.
+    If one folder is passed for both, the run loads from the folder that it saves to, and not the intended checkpoint.
+    If `--save` is missing, the trained weights are lost when the job ends.
 
     ## Example
         CKPT_SAVE_DIR=/data/save

@@ -44,7 +44,7 @@ def exit_after_limit(job: Job) -> Iterator[Finding | Unverified]:
     """The run is set to save and exit after the time limit of the batch job.
 
     ## What it does
-    Compares `--exit-duration-in-mins` with the limit of the `#SBATCH` lines.
+    Compares `--exit-duration-in-mins` with the time limit in the `#SBATCH` lines.
 
     ## Why is this bad?
     The option exists to save a checkpoint before the time limit. If its value exceeds the limit, Slurm ends the job
@@ -72,7 +72,7 @@ def exit_after_limit(job: Job) -> Iterator[Finding | Unverified]:
     _, minutes, text = found
     if isinstance(value.raw, int) and value.raw >= minutes > 0:
         message = Message(
-            "--exit-duration-in-mins {value} is beyond the limit of the job, {limit}, which is {minutes:.0f} minutes",
+            "--exit-duration-in-mins {value} exceeds the time limit of the job, {limit} ({minutes:.0f} minutes)",
             value=value.raw,
             limit=text,
             minutes=minutes,
@@ -85,10 +85,10 @@ def limit_in_minutes(job: Job) -> Iterator[Finding]:
     """The time limit of a long run is in minutes and seconds, but hours and minutes seem to be intended.
 
     ## What it does
-    Finds `#SBATCH --time=24:00` and the like, from 12:00 to 99:00, in runs of 10,000 iterations or more.
+    Finds time limits such as `#SBATCH --time=24:00`, from 12:00 to 99:00, in runs of 10,000 iterations or more.
 
     ## Why is this bad?
-    Slurm reads two numbers as minutes and seconds: the job ends after 24 minutes, not 24 hours.
+    Slurm reads two numbers as minutes and seconds, so the job ends after 24 minutes, not 24 hours.
 
     ## Example
         #SBATCH --time=24:00
@@ -110,7 +110,7 @@ def limit_in_minutes(job: Job) -> Iterator[Finding]:
     shown = text.partition(":")
     if shown[2] == "00" and shown[0].isdecimal() and int(shown[0]) in HOURS:
         message = Message(
-            "{text} is {minutes:.0f} minutes for {count:,} iterations; hours are written as {text}:00",
+            "{text} means {minutes:.0f} minutes, for {count:,} iterations; write {text}:00 for hours",
             text=text,
             minutes=minutes,
             count=iterations,

@@ -68,6 +68,20 @@ MEGATRON.add(
         versions="<0.17",
     ),
     refuse(
+        "word-piece-vocabulary-missing",
+        all_of(
+            a.entry.is_in("pretrain_bert.py", "pretrain_t5.py"),
+            ~TYPE.given,
+            a.vocab_file.is_none,
+            ~a.use_checkpoint_args,
+        ),
+        message="{entry} needs --vocab-file, because its default tokenizer is BertWordPieceLowerCase",
+        upstream=f"{BUILD}:28",
+        at=(a.data_path,),
+        always=True,
+        versions="<0.17",
+    ),
+    refuse(
         "sentinels-missing",
         all_of(
             a.entry == "pretrain_t5.py",
@@ -88,8 +102,8 @@ MEGATRON.add(
         "tokenizer-type-missing",
         all_of(UNTYPED, any_of(a.vocab_file.is_none, a.merge_file.is_none)),
         message=(
-            "--tokenizer-model has no effect without --tokenizer-type: {entry} uses GPT2BPETokenizer, which needs "
-            "--vocab-file and --merge-file"
+            "--tokenizer-model has no effect without --tokenizer-type, because {entry} uses GPT2BPETokenizer, which "
+            "needs --vocab-file and --merge-file"
         ),
         unless_framework="mindspeed-llm",
         at=(a.tokenizer_model,),
@@ -98,7 +112,7 @@ MEGATRON.add(
     refuse(
         "tokenizer-type-left-to-script",
         UNTYPED,
-        message="--tokenizer-model has no effect without --tokenizer-type: {entry} uses GPT-2's tokenizer",
+        message="--tokenizer-model has no effect without --tokenizer-type, because {entry} uses GPT-2's tokenizer",
         why=("the data is read with a tokenizer other than the named one, and the vocabulary size differs"),
         severity=Severity.WARNING,
         at=(a.tokenizer_model,),

@@ -57,7 +57,7 @@ MEGATRON.add(
     refuse(
         "no-iterations-with-samples",
         all_of(SAMPLES, a.train_iters.written == 0),
-        message="training is counted in samples, so --train-iters cannot be given, not even 0",
+        message="training is counted in samples, so --train-iters cannot be given, not even as 0",
         at=(a.train_iters, a.train_samples),
         fixes=(drop(a.train_iters, safety=Safety.SAFE),),
     ),

@@ -1,6 +1,7 @@
-"""Sizes and settings with which a run trains, but that no published run has."""
+"""Sizes and settings that are accepted but that no published run uses."""
 
 from preflight.lint.constraint import ConstraintSet, refuse
+from preflight.lint.expressions import Expression
 from preflight.rules.megatron.option_names import a, all_of, any_of
 from preflight.source.finding import Severity
 
@@ -11,6 +12,15 @@ TRIAL = 1_000
 LEAST_BETA = 0.5
 FEW = 8
 """Published runs of some length have larger batches."""
+
+LARGE = 0.1
+"""A hundred times the published rate."""
+
+
+def in_between(dropout: Expression) -> Expression:
+    """Half or more, but not all."""
+    return all_of(dropout >= 0.5, dropout < 1)
+
 
 MEGATRON.add(
     refuse(
@@ -23,8 +33,8 @@ MEGATRON.add(
         ),
         message="--ffn-hidden-size {ffn_hidden_size} is less than --hidden-size {hidden_size}; a digit may be missing",
         why=(
-            "dense networks are published with 2.5 to 8 times the hidden size, so a narrower MLP loses most of the "
-            "network"
+            "published dense networks have MLPs of 2.5 to 8 times the hidden size, so a narrower MLP removes most of "
+            "the network"
         ),
         severity=Severity.WARNING,
         at=(a.ffn_hidden_size, a.hidden_size),
@@ -55,9 +65,14 @@ MEGATRON.add(
             ~a.moe_router_enable_expert_bias,
             a.train_iters >= TRIAL,
         ),
-        message="--moe-router-load-balancing-type none without --moe-router-enable-expert-bias: nothing balances the "
-        "{num_experts} experts",
-        why="tokens concentrate on a few experts, which only shows in the curves of a run that has been going for days",
+        message=(
+            "nothing balances the {num_experts} experts, because --moe-router-load-balancing-type is none and "
+            "--moe-router-enable-expert-bias is off"
+        ),
+        why=(
+            "tokens concentrate on a few experts, which becomes visible only in the curves of a run that has trained "
+            "for days"
+        ),
         severity=Severity.WARNING,
         at=(a.moe_router_load_balancing_type,),
         upstream="megatron/core/transformer/moe/router.py",
@@ -90,12 +105,33 @@ MEGATRON.add(
             a.train_iters >= TRIAL,
             a.global_batch_size < FEW,
         ),
-        message="without --global-batch-size, a step trains on only {global_batch_size} samples: one micro-batch per "
-        "data-parallel rank",
+        message=(
+            "without --global-batch-size, the global batch size is only {global_batch_size}, one micro-batch per "
+            "data-parallel rank"
+        ),
         why="at a usual learning rate, the gradients of so few samples are noise. A line may be missing",
         severity=Severity.WARNING,
         at=(a.train_iters,),
         upstream="megatron/training/arguments.py",
         after=("megatron/global-batch-left-out",),
+    ),
+    refuse(
+        "dropout-of-most",
+        all_of(TRAINS, any_of(in_between(a.hidden_dropout), in_between(a.attention_dropout))),
+        message="--hidden-dropout is {hidden_dropout} and --attention-dropout is {attention_dropout}, but published runs use "
+        "0 to 0.2; a digit may be wrong",
+        why="half of the activations or more are replaced by zeros, so the network learns little",
+        severity=Severity.WARNING,
+        at=(a.hidden_dropout, a.attention_dropout),
+        upstream="https://pytorch.org/docs/2.9/generated/torch.nn.Dropout.html",
+    ),
+    refuse(
+        "expert-bias-outweighs",
+        all_of(TRAINS, a.moe_router_enable_expert_bias, a.moe_router_bias_update_rate >= LARGE),
+        message="--moe-router-bias-update-rate is {moe_router_bias_update_rate}, but published runs use 0 to 0.001",
+        why="scores lie between 0 and 1, so within a few steps the bias alone chooses the experts",
+        severity=Severity.WARNING,
+        at=(a.moe_router_bias_update_rate,),
+        upstream="https://arxiv.org/abs/2408.15664",
     ),
 )

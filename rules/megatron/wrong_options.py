@@ -27,8 +27,8 @@ def parsing_bad_choice(job: Job) -> Iterator[Finding]:
     Compares a value with the choices that its option has in this version of the framework, including letter case. The
     finding is a warning if preflight does not know the requested version, because its choices may differ. The same
     applies if no target is given and earlier releases that are still in use accept the value, or if the launch has
-    options that no known parser has, because a fork has its own choices. It is a note if such a launch uses a choice
-    that earlier releases accept.
+    options that no known parser has, because a fork has its own choices. The finding is a note if such a launch uses a
+    choice that earlier releases accept.
 
     ## Why is this bad?
     The parser exits with code 2 on every rank before anything else happens.
@@ -171,7 +171,7 @@ def parsing_stray_word(job: Job) -> Iterator[Finding]:
     be filled in, such as `DATA="your data path"`, are not reported.
 
     ## Why is this bad?
-    The parser has no positional arguments: it exits with code 2 on every rank.
+    The parser has no positional arguments, so it exits with code 2 on every rank.
 
     ## Example
         pretrain_gpt.py --bf16 true --num-layers 24
@@ -226,7 +226,7 @@ def parsing_unknown_flag(job: Job) -> Iterator[Finding]:
     """This version of the framework does not have an option with this name.
 
     ## What it does
-    Compares every option with the options of the framework's parser. As upstream, names must not be abbreviated, and
+    Compares every option with the options of the framework's parser. As in upstream, names must not be abbreviated, and
     underscores are not accepted for hyphens. The message names the other framework or version that has the option, or
     an option with a similar name. The finding is a warning or a note if the entry script may define additional options.
     The same applies if the target is not given or not known, and either no similar option exists or earlier releases

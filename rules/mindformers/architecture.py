@@ -2,9 +2,9 @@
 
 ## What it does
 With `use_legacy: False`, checks `architectures` of `model.model_config`, which is a name or a list that begins with
-one. Reports a name that is almost the name of a MindFormers network. Any other unknown name may be a custom network, as
-may every name if `register_path` is given. Warns if `model_type` belongs to a different network: the network is looked
-up by its architecture, and its settings by `model_type`.
+one. Reports a name that is almost the name of a MindFormers network. Any other unknown name may belong to a custom
+network, and if `register_path` is given, every name may. Warns if `model_type` belongs to a different network, because
+the network is looked up by its architecture, but its settings by `model_type`.
 
 ## Why is this bad?
 Every rank looks the network up by this name after the devices are initialized, and fails with
@@ -98,7 +98,7 @@ def _other_settings(job: Job, name: str) -> Iterator[Finding]:
     ):
         return
     message = Message(
-        "architectures is {name}, but model_type is {kind}: one network is built with the settings of another",
+        "architectures is {name}, but model_type is {kind}, so one network is built with the settings of another",
         name=name,
         kind=kind.raw,
     )

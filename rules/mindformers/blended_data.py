@@ -86,7 +86,8 @@ def no_training_split(job: Job) -> Iterator[Finding]:
     """The data split leaves no data for training.
 
     ## What it does
-    Reads the first number of `split` of `BlendedMegatronDatasetDataLoader`, the share of the training data.
+    Reads the first number in the `split` of `BlendedMegatronDatasetDataLoader`, which is the share of the training
+    data.
 
     ## Why is this bad?
     If the share is 0, there is no training dataset, and the run stops when it builds the loader.

@@ -105,8 +105,8 @@ def checkpoint_redundancy(job: Job) -> Iterator[Finding]:
     """remove_redundancy does not work with the old checkpoint format.
 
     ## What it does
-    Checks that each `CheckpointMonitor` with `remove_redundancy` on sets `checkpoint_format` to safetensors. The
-    default format is ckpt.
+    Checks that each `CheckpointMonitor` that sets `remove_redundancy` to True also sets `checkpoint_format` to
+    safetensors. The default format is ckpt.
 
     ## Why is this bad?
     The trainer rejects the callback after the network has been built, just before the first step.

@@ -16,7 +16,7 @@ MINDFORMERS.add(
         "resume-without-checkpoint",
         all_of(a["resume_training"], empty_checkpoint),
         message="resume_training is {resume_training}, but load_checkpoint is empty",
-        why="there is nothing to resume from, so the trainer refuses to start",
+        why="there is nothing to resume from, so the trainer fails at startup",
         after=("mindformers/auto-trans-without-checkpoint",),
         at=(a["resume_training"], a["load_checkpoint"]),
         fixes=(put(a["resume_training"], False),),
@@ -24,10 +24,10 @@ MINDFORMERS.add(
     refuse(
         "resume-name-without-checkpoint",
         all_of(resume.is_set, ~resume.is_in(True, False, ""), empty_checkpoint, no_directory),
-        message="resume_training names {resume_training}, but load_checkpoint is empty",
+        message="resume_training is the name {resume_training}, but load_checkpoint is empty",
         why=(
-            "any text, even False in quotes, is taken as the name of a file in load_checkpoint, so the trainer "
-            "refuses to start"
+            "any text, even False in quotes, is taken as the name of a file in load_checkpoint, so the trainer fails "
+            "at startup"
         ),
         after=("mindformers/auto-trans-without-checkpoint", "wrong-type"),
         at=(resume, a["load_checkpoint"]),
@@ -46,7 +46,7 @@ MINDFORMERS.add(
         "no-interleaved-batch",
         all_of(training, interleaved == 0),
         message="micro_batch_interleave_num is 0; it must be at least 1",
-        why="the batch is divided by this number",
+        why="the batch size is divided by this number, which is 0",
         at=(interleaved,),
         fixes=(put(interleaved, 1),),
     ),
@@ -59,17 +59,18 @@ MINDFORMERS.add(
             a["mcore.moe_router_num_groups"],
             a["mcore.num_moe_experts"].is_none,
         ),
-        message="{mcore.moe_router_num_groups} groups of experts are given, but no experts",
+        message="{mcore.moe_router_num_groups} groups of experts are given, but the model has no experts",
         why="the number of experts is divided by the number of groups while the network is configured",
         at=(a["mcore.moe_router_num_groups"], a["mcore.moe_router_group_topk"]),
     ),
     refuse(
         "resume-name-new-format",
         all_of(resume.is_set, ~resume.is_in(True, False), any_of(a["checkpoint"], ~a["use_legacy_format"])),
-        message=(
-            "resume_training names {resume_training}; without the legacy format of checkpoints it must be True or False"
+        message=("resume_training is {resume_training}; with the new checkpoint format, it must be True or False"),
+        why=(
+            "a checkpoint section, or use_legacy_format False, switches to the new format, in which the trainer "
+            "rejects a name"
         ),
-        why="a checkpoint section, or use_legacy_format False, switches to the new format, with which the trainer rejects a name",
         after=("mindformers/resume-name-without-checkpoint", "wrong-type"),
         fixes=(put(resume, True),),
     ),
@@ -105,7 +106,7 @@ MINDFORMERS.add(
             a["train_dataset.data_loader.sizes"].is_none,
         ),
         message="BlendedMegatronDatasetDataLoader needs sizes: the number of training, test and evaluation samples",
-        why="the first size is the length of the dataset; without it, the trainer crashes",
+        why="the first size is the length of the dataset, without which the trainer crashes",
         at=(a["train_dataset.data_loader.sizes"], a["train_dataset.data_loader.type"]),
     ),
     refuse(

@@ -86,7 +86,7 @@ def class_argument_refused(job: Job) -> Iterator[Finding]:
     ## Why is this bad?
     Every rank builds the class after the network, and the run crashes with a TypeError or ValueError. A
     `checkpoint_format` that does not exist is worse: it is accepted, and the run crashes when it saves the first
-    checkpoint. `AdamW` only accepts floats and rejects even `weight_decay: 0`.
+    checkpoint. `AdamW` accepts only floats and rejects even `weight_decay: 0`.
 
     ## Example
         optimizer:
@@ -300,7 +300,7 @@ def _unknown_finding(
     near = nearest(name, names, _NEAR)
     if near is None and (not refused or not matches(job.target.version, "<=2.0")):
         return
-    fate = "the class refuses it" if refused else "it is ignored"
+    fate = "the class rejects it" if refused else "it is ignored"
     hint = Message("; did you mean {near!r}?", near=near) if near else ""
     if name in ("beta1", "beta2") and "betas" in names:
         near, hint = None, "; it takes both values as betas: [beta1, beta2]"

@@ -34,8 +34,8 @@ MINDFORMERS.add(
             any_of(all_of(mtp.is_none, ratios.length != layers), all_of(mtp.is_set, ratios.length != layers + mtp)),
         ),
         message=(
-            "csa_compress_ratios has {length} entries for {mcore.num_layers} layers and mtp_num_layers "
-            "{mcore.mtp_num_layers}"
+            "csa_compress_ratios has {length} entries, but it needs one for each of the {mcore.num_layers} layers "
+            "and for each prediction layer"
         ),
         why="each layer, including the prediction layers, must have its own compression ratio",
         at=(ratios, layers),
@@ -45,7 +45,7 @@ MINDFORMERS.add(
         "sparse-hybrid-entries",
         all_of(hybrid, ratios.is_set, ~ratios.is_a(ListOf(whole(0, 0, also=(4, 128))))),
         message="csa_compress_ratios is {mcore.csa_compress_ratios}; each entry must be 0, 4 or 128",
-        why="the kernels compress by 4 or by 128",
+        why="the kernels can compress only by 4 or by 128",
         at=(ratios,),
     ),
     divides(
@@ -53,8 +53,11 @@ MINDFORMERS.add(
         a["mcore.o_groups"],
         a["mcore.num_attention_heads"] * a["mcore.v_head_dim"],
         when=hybrid,
-        message="{mcore.num_attention_heads} heads of {mcore.v_head_dim} are not divisible by o_groups {mcore.o_groups}",
-        why="the output projection works group by group",
+        message=(
+            "{mcore.num_attention_heads} heads × v_head_dim {mcore.v_head_dim} is not divisible by o_groups "
+            "{mcore.o_groups}"
+        ),
+        why="the output projection processes the heads in groups of equal size",
         at=(a["mcore.o_groups"], a["mcore.num_attention_heads"]),
     ),
     refuse(
@@ -71,14 +74,14 @@ MINDFORMERS.add(
             "qk_head_dim {mcore.qk_head_dim} + qk_pos_emb_head_dim {mcore.qk_pos_emb_head_dim} must equal "
             "v_head_dim {mcore.v_head_dim}"
         ),
-        why="keys and values share one cache",
+        why="keys and values share one cache, so they must have the same width",
         at=(a["mcore.v_head_dim"], a["mcore.qk_head_dim"]),
     ),
     refuse(
         "hash-layers-vocabulary",
         all_of(a["mcore.moe_n_hash_layers"] > 0, a["mcore.actual_vocab_size"].is_none),
         message="moe_n_hash_layers {mcore.moe_n_hash_layers} needs actual_vocab_size",
-        why="hash routing looks tokens up in a table of this size",
+        why="hash routing looks tokens up in a table with actual_vocab_size entries",
         at=(a["mcore.moe_n_hash_layers"],),
     ),
     refuse(
@@ -105,16 +108,16 @@ MINDFORMERS.add(
         "dynamic-batch-split",
         all_of(training, a["train_dataset.dynamic_batch"], a["parallel_config.seq_split_num"] > 1),
         message=(
-            "dynamic_batch does not work with seq_split_num {parallel_config.seq_split_num}: a sequence of changing "
-            "length is not split"
+            "dynamic_batch does not work with seq_split_num {parallel_config.seq_split_num}, because sequences of "
+            "varying length cannot be split"
         ),
-        why="the run is rejected before the first step",
+        why="the run fails before the first step",
         at=(a["train_dataset.dynamic_batch"], a["parallel_config.seq_split_num"]),
     ),
     refuse(
         "resume-by-name",
         all_of(a["use_legacy_format"].is_in(False), ~a["resume_training"].is_in(True, False)),
-        message="resume_training is {resume_training}; without the legacy format it must be True or False",
+        message="resume_training is {resume_training}; with the new checkpoint format, it must be True or False",
         why="with the new checkpoint format, the framework finds the file itself",
         after=("mindformers/resume-name-new-format",),
         at=(a["resume_training"], a["use_legacy_format"]),

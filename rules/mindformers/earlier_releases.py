@@ -24,14 +24,16 @@ MINDFORMERS.add(
     refuse(
         "finetune-without-checkpoint",
         all_of(a["run_mode"] == "finetune", any_of(a["load_checkpoint"].is_none, a["load_checkpoint"] == "")),
-        message="run_mode finetune needs load_checkpoint, here or as --load_checkpoint of the launch",
-        why="the entry script of 1.0 refuses to fine-tune without weights to start from",
+        message=(
+            "run_mode finetune needs load_checkpoint, either in the config or as --load_checkpoint on the command line"
+        ),
+        why="the entry script of 1.0 rejects fine-tuning without initial weights",
         severity=Severity.WARNING,
     ),
     refuse(
         "predict-parallel-task",
         all_of(a["run_mode"] == "predict", a["use_parallel"], automatic, a["trainer.type"].is_in(*ALONE)),
-        message="{trainer.type} does not predict with parallel_mode {parallel.parallel_mode}",
+        message="{trainer.type} cannot predict with parallel_mode {parallel.parallel_mode}",
         why="only translation and text generation can predict on several devices",
         at=(a["parallel.parallel_mode"], a["trainer.type"]),
     ),
@@ -135,10 +137,10 @@ MINDFORMERS.add(
         ),
         message=(
             "expert_parallel {parallel_config.expert_parallel} is not a divisor of data_parallel "
-            "{parallel_config.data_parallel} x model_parallel {parallel_config.model_parallel} x context_parallel "
+            "{parallel_config.data_parallel} × model_parallel {parallel_config.model_parallel} × context_parallel "
             "{parallel_config.context_parallel}"
         ),
-        why="expert groups are formed among these ranks",
+        why="expert groups are formed among the data-, tensor- and context-parallel ranks",
         at=(a["parallel_config.expert_parallel"], data, tensor),
         layout=True,
     ),
@@ -151,7 +153,7 @@ MINDFORMERS.add(
             "ulysses_degree_in_cp {parallel_config.ulysses_degree_in_cp} is not a divisor of context_parallel "
             "{parallel_config.context_parallel}"
         ),
-        why="the parallel config rejects the combination. 1.3 spells the algorithm hybird_cp",
+        why="the parallel config rejects the combination. Release 1.3 spells the algorithm hybird_cp",
         at=(a["parallel_config.ulysses_degree_in_cp"], context),
         layout=True,
     ),
@@ -175,7 +177,7 @@ MINDFORMERS.add(
             *(a["ckpt_use_legacy_format"].given, ~a["ckpt_use_legacy_format"]),
             ~a["resume_training"].is_in(True, False),
         ),
-        message="resume_training is {resume_training}; with ckpt_use_legacy_format False it must be True or False",
+        message="resume_training is {resume_training}; with ckpt_use_legacy_format False, it must be True or False",
         why="the trainer rejects a name, or null, with the new checkpoint format",
         after=("mindformers/resume-name-without-checkpoint", "wrong-type"),
         at=(a["resume_training"], a["ckpt_use_legacy_format"]),

@@ -46,7 +46,7 @@ def check(job: Job) -> Iterator[Finding]:
     kind, sharded = a.given("optimizer.type"), a.given("parallel.enable_parallel_optimizer")
     groups = a.get("mcore.moe_router_num_groups")
     if kind is not None and isinstance(kind.raw, str) and kind.raw != "AdamW":
-        message = Message("{on} works with the optimizer AdamW only, not with {kind}", on=on, kind=kind.raw)
+        message = Message("{on} works only with the optimizer AdamW, not with {kind}", on=on, kind=kind.raw)
         yield Finding(message, job.place(kind), key=kind.key, upstream=f"{_TRAINER}:1610")
     if sharded is not None and sharded.raw is True:
         message = Message("{on} does not work with enable_parallel_optimizer", on=on)

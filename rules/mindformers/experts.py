@@ -31,6 +31,7 @@ MINDFORMERS.add(
         "aux-loss-factor",
         all_of(legacy, a["moe_config.aux_loss_factor"] >= 1),
         message="aux_loss_factor is {moe_config.aux_loss_factor}; it must be below 1",
+        after=("wrong-type",),
     ),
     in_range(
         "cold-token-percent",
@@ -44,7 +45,7 @@ MINDFORMERS.add(
         "aux-loss-without-factors",
         all_of(legacy, types.is_set, factors.is_none),
         message="aux_loss_types is given without aux_loss_factors",
-        why="every type needs its factor, so the MoE config rejects one without the other",
+        why="every loss type needs its own factor, so the MoE config rejects one setting without the other",
         at=(types,),
     ),
     refuse(
@@ -68,7 +69,7 @@ MINDFORMERS.add(
         "experts-tensor-without-sequence",
         all_of(legacy, semi, tensor > 1, ~sequence_parallel, experts > 1),
         message="a mixture of experts with model_parallel {parallel_config.model_parallel} needs use_seq_parallel",
-        why="since 1.7, the run is rejected before the network is built",
+        why="since 1.7, the run fails before the network is built",
         at=(sequence_parallel, tensor),
         fixes=(put(sequence_parallel, True),),
     ),
@@ -89,9 +90,9 @@ MINDFORMERS.add(
         ),
         message=(
             "expert_parallel {parallel_config.expert_parallel} is not a divisor of data_parallel "
-            "{parallel_config.data_parallel} x model_parallel {parallel_config.model_parallel}"
+            "{parallel_config.data_parallel} × model_parallel {parallel_config.model_parallel}"
         ),
-        why="expert groups are formed within the data and tensor ranks of a stage",
+        why="expert groups are formed within the data- and tensor-parallel ranks of a stage",
         at=(expert, data, tensor),
         layout=True,
     ),
@@ -102,9 +103,9 @@ MINDFORMERS.add(
         when=all_of(legacy, training, semi, a["moe_config.use_gmm"], experts > 1, expert > 1),
         message=(
             "expert_parallel {parallel_config.expert_parallel} is not a divisor of data_parallel "
-            "{parallel_config.data_parallel} x model_parallel {parallel_config.model_parallel}"
+            "{parallel_config.data_parallel} × model_parallel {parallel_config.model_parallel}"
         ),
-        why="expert groups are formed within the data and tensor ranks of a stage",
+        why="expert groups are formed within the data- and tensor-parallel ranks of a stage",
         at=(expert, data, tensor),
         after=("experts-not-divisible",),
         layout=True,

@@ -48,7 +48,7 @@ for fields, net, built, added in (
             "hyper-rounds-none",
             all_of(on, rounds == 0),
             message="mhc_sinkhorn_iterations is 0, but this release needs at least 1",
-            why="0 is accepted from 2.1 on",
+            why="releases from 2.1 on accept 0",
             at=(rounds,),
         ),
         refuse(

@@ -1,4 +1,4 @@
-"""Settings that graph-mode MindFormers accepts, but that have no effect or a different effect than their name suggests."""
+"""Settings that graph-mode MindFormers accepts but that have no effect or not the effect that their name suggests."""
 
 from preflight.lint.constraint import ConstraintSet, drop, put, refuse
 from preflight.lint.expressions import Handle, all_of
@@ -31,8 +31,8 @@ MINDFORMERS.add(
         "micro-batches-without-pipeline",
         all_of(training, pipeline == 1, micro > 1),
         message=(
-            "micro_batch_num {parallel_config.micro_batch_num} has no effect without a pipeline: the global batch "
-            "is {global_batch_size}"
+            "micro_batch_num {parallel_config.micro_batch_num} has no effect without a pipeline, so the global batch "
+            "size is {global_batch_size}"
         ),
         why="without a pipeline, only gradient_accumulation_steps increases the batch size",
         at=(micro, pipeline),
@@ -62,7 +62,7 @@ MINDFORMERS.add(
     refuse(
         "expert-parallel-ignored",
         all_of(legacy, training, semi, expert > 1, a["moe_config.expert_num"] <= 1),
-        message="expert_parallel {parallel_config.expert_parallel} has no effect: the model has no experts",
+        message="expert_parallel {parallel_config.expert_parallel} has no effect, because the model has no experts",
         why="legacy models ignore the setting silently",
         at=(expert,),
         **_WRONG,
@@ -83,14 +83,14 @@ MINDFORMERS.add(
         "strategy-ignored",
         all_of(training, automatic, a["parallel.full_batch"], strategy.given, strategy != "full_batch"),
         message="dataset_strategy has no effect while full_batch is True",
-        why="the trainer resets it to full_batch with a warning",
+        why="the trainer resets the strategy to full_batch with a warning",
         at=(strategy, a["parallel.full_batch"]),
         **_NO_EFFECT,
     ),
     refuse(
         "strategy-wins",
         all_of(training, automatic, a["parallel.full_batch"].written, strategy != "full_batch", strategy.is_set),
-        message="full_batch True has no effect: dataset_strategy is set and switches it off",
+        message="full_batch True has no effect, because dataset_strategy is set and turns it off",
         why="since 1.7, a strategy is used regardless of full_batch",
         at=(a["parallel.full_batch"], strategy),
         **_NO_EFFECT,
@@ -126,8 +126,8 @@ MINDFORMERS.add(
     refuse(
         "resume-ignored",
         all_of(a["resume_training"].is_in(True), a["load_checkpoint"] == ""),
-        message="resume_training is on, but load_checkpoint is empty: training starts from random weights",
-        why="since 1.7, the trainer switches off resuming with a warning instead of refusing to start",
+        message="resume_training is on, but load_checkpoint is empty, so training starts from random weights",
+        why="since 1.7, the trainer switches off resuming with a warning instead of failing at startup",
         fixes=(put(a["resume_training"], False),),
         **_WRONG,
     ),
@@ -135,7 +135,7 @@ MINDFORMERS.add(
         "use-past-in-training",
         all_of(legacy, training, a["model.model_config.use_past"].written.is_in(True)),
         message="use_past is on in a training config, but the trainer switches it off",
-        why="a cache of past keys is only used for prediction",
+        why="a cache of past keys is used only for prediction",
         at=(a["model.model_config.use_past"],),
         fixes=(put(a["model.model_config.use_past"], False, safety=Safety.SAFE),),
         **_NO_EFFECT,
@@ -182,7 +182,7 @@ MINDFORMERS.add(
         all_of(
             training, a["profile"], a["init_start_profile"], a["profile_start_step"].given, a["profile_start_step"] != 1
         ),
-        message="init_start_profile has no effect: profile_start_step is {profile_start_step}, not 1",
+        message="init_start_profile has no effect, because profile_start_step is {profile_start_step}, not 1",
         why="the callback switches the option off with a warning, and profiling starts at the given step",
         at=(a["init_start_profile"], a["profile_start_step"]),
         fixes=(put(a["init_start_profile"], False, safety=Safety.SAFE),),
@@ -200,7 +200,7 @@ MINDFORMERS.add(
         ),
         message="{shape.heads} heads are not divisible by {shape.query_groups} key/value heads",
         why=(
-            "each key/value head must serve the same number of heads. No earlier check catches this: compiling "
+            "each key/value head must serve the same number of heads. No earlier check catches this, so compiling "
             "the graph fails"
         ),
         at=(a["model.model_config.n_kv_heads"], a["model.model_config.num_heads"]),

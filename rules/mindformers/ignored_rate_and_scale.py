@@ -56,7 +56,7 @@ def half_unscaled(job: Job) -> Iterator[Finding]:
     the default.
 
     ## Why is this bad?
-    Float16 gradients below 6e-8 are rounded to 0. Without a loss scale most of them are lost, and the weights hardly
+    Float16 gradients below 6e-8 are rounded to 0. Without a loss scale, most of them are lost, and the weights hardly
     move.
 
     ## Example

@@ -71,9 +71,9 @@ def _pattern(target: str) -> tuple[Message, int] | None:
     if len(target) > _LONGEST:
         return Message("has a target of {count} characters; it must have at most 256", count=len(target)), 2784
     if (risky := next((token for token in _RISKY if token in target), None)) is not None:
-        return Message("has {risky} in its target, which is refused", risky=risky), 2789
+        return Message("has {risky} in its target, which is not allowed", risky=risky), 2789
     if _NESTED.search(target):
-        return Message("has a repetition inside a repetition in its target, which is refused"), 2800
+        return Message("has a repetition inside a repetition in its target, which is not allowed"), 2800
     return None
 
 

@@ -36,10 +36,10 @@ def wrong_type(job: Job) -> Iterator[Finding]:
     """The value of a setting has the wrong type, or is not one of the allowed names.
 
     ## What it does
-    Checks every setting whose value graph-mode MindFormers, or the underlying MindSpore, checks before training:
-    degrees must be positive integers, switches must be True or False, `max_device_memory` must be a size like
-    `58GB`, and types, formats and modes must be names that exist. Settings that a run does not read are not checked,
-    such as `load_ckpt_format` if nothing is loaded, or `device_id` if the launcher chooses the device.
+    Checks every setting whose value graph-mode MindFormers, or the underlying MindSpore, checks before training.
+    Degrees must be positive integers, switches must be True or False, `max_device_memory` must be a size like `58GB`,
+    and types, formats and modes must be names that exist. Settings that a run does not read are not checked, such as
+    `load_ckpt_format` if nothing is loaded, or `device_id` if the launcher chooses the device.
 
     ## Why is this bad?
     The launch fails once all processes are up. `"2"`, `2.0` and `True` are all rejected if an integer is expected.
@@ -219,8 +219,8 @@ def clashing_names(job: Job) -> Iterator[Finding | Unverified]:
     ## What it does
     Resolves the names in `model_config`, in the sections that go into the transformer config, and in the `config.json`
     of `pretrained_model_dir` to the fields they set, and finds fields that are set twice. MindFormers 1.7 always
-    rejects this; since 2.0, it is rejected only if the two values differ. The defaults of the model's class count, too:
-    `num_hidden_layers` has a value even if the file only sets `num_layers`.
+    rejects this; since 2.0, it is rejected only if the two values differ. The defaults of the model's class also count:
+    `num_hidden_layers` has a value even if the file sets only `num_layers`.
 
     ## Why is this bad?
     The conversion to a transformer config fails, on every rank.
@@ -330,7 +330,9 @@ def nested_too_deep(job: Job) -> Iterator[Finding]:
         if document.tree is not None and not document.source.name.endswith(".json"):
             deepest = _deepest(document.tree)
             if deepest is not None:
-                message = Message("mappings are nested more than {max_nesting} deep here", max_nesting=MAX_NESTING)
+                message = Message(
+                    ("mappings are nested more than {max_nesting} levels deep here"), max_nesting=MAX_NESTING
+                )
                 yield Finding(message, deepest.span, upstream=job.upstream(UPSTREAM))
 
 

@@ -42,7 +42,7 @@ MINDFORMERS.add(
             any_of(a["use_parallel"].given, a["load_checkpoint"].given, a["train_dataset.data_loader.type"].is_set),
             ~a["infer"].given,  # a file for mindformers/tools/export.py, which needs no mode
         ),
-        message="run_mode is given neither here nor as --run_mode; it must be train, finetune, eval or predict",
+        message="run_mode is set neither in the config nor by --run_mode; it must be train, finetune, eval or predict",
         why="the launcher rejects a run without a mode before it reads anything",
         upstream=_ENTRY,
         at=(a["run_mode"],),
@@ -54,7 +54,7 @@ MINDFORMERS.add(
         "run-mode-export",
         a["run_mode"] == "export",
         message="run_mode export was removed; it must be train, finetune, eval or predict",
-        why="the mode only existed in 1.0",
+        why="the mode existed only in 1.0",
     ),
     refuse(
         "run-mode-new",
@@ -136,7 +136,7 @@ MINDFORMERS.add(
         "auto-trans-without-checkpoint",
         all_of(a["auto_trans_ckpt"], empty_checkpoint, no_directory),
         message="auto_trans_ckpt is on, but load_checkpoint is empty",
-        why="there is nothing to transform, so the trainer refuses to start",
+        why="there is nothing to transform, so the trainer fails at startup",
         at=(a["auto_trans_ckpt"], a["load_checkpoint"]),
         fixes=(put(a["auto_trans_ckpt"], False, offered=True),),  # or its checkpoint is not named yet
     ),
@@ -181,7 +181,10 @@ MINDFORMERS.add(
         "only-save-strategy-with-checkpoint",
         all_of(any_of(a["checkpoint"], ~a["use_legacy_format"]), a["only_save_strategy"]),
         message="only_save_strategy does not work with a checkpoint section, or with use_legacy_format False",
-        why="the section switches off the legacy format, which only_save_strategy needs",
+        why=(
+            "a checkpoint section or use_legacy_format False turns off the legacy format, which only_save_strategy "
+            "needs"
+        ),
         at=(a["only_save_strategy"], a["checkpoint"]),
         fixes=(put(a["only_save_strategy"], False),),
     ),
@@ -208,7 +211,7 @@ MINDFORMERS.add(
         a["run_mode"] == "predict_with_train_model",
         data == 1,
         message="predict_with_train_model needs data_parallel 1, not {parallel_config.data_parallel}",
-        why="in this mode, all ranks must predict the same batch",
+        why="in predict_with_train_model mode, all ranks must predict the same batch",
         at=(data, a["run_mode"]),
         fixes=(put(data, 1),),
     ),
@@ -217,7 +220,7 @@ MINDFORMERS.add(
         all_of(a["run_mode"] == "predict_with_train_model", automatic),
         a["parallel.full_batch"],
         message="predict_with_train_model needs full_batch True",
-        why="in this mode, all ranks must predict the same batch",
+        why="in predict_with_train_model mode, all ranks must predict the same batch",
         at=(a["parallel.full_batch"], a["run_mode"]),
     ),
 )

@@ -28,7 +28,7 @@ _LAYERED = ("llama", "deepseek", "glm")
     after=("mindformers/fewer-layers-than-stages", "mindformers/fewer-layers-than-chunks"),
 )
 def bad_offset(job: Job) -> Iterator[Finding]:
-    """The setting offset does not distribute all layers over the pipeline stages.
+    """The offset setting does not distribute all layers over the pipeline stages.
 
     ## What it does
     Assigns layers to stages as the framework does: `num_layers // (stages * chunks)` layers per stage, plus `offset`.
@@ -148,7 +148,7 @@ def dataset_strategy(job: Job) -> Iterator[Finding]:
     accepted.
 
     ## Why is this bad?
-    The trainer refuses to start on every rank.
+    The trainer fails at startup, on every rank.
 
     ## Example
         parallel: {full_batch: False, dataset_strategy: [[4, 1]]}
@@ -205,7 +205,7 @@ def _strategy(job: Job, full: Value, strategy: Value, data: Value) -> Iterator[F
     elif (
         version in _SORT and (odd := next((n for row in raw for n in row if not isinstance(n, int)), None)) is not None
     ):
-        message = Message("dataset_strategy holds {odd!r}; every entry must be an integer", odd=odd)
+        message = Message("dataset_strategy contains {odd!r}; every entry must be an integer", odd=odd)
         yield _finding(job, strategy, message, "{}:{}".format(*_SORT[version]))
     elif (columns := _columns(job)) is not None and len(raw) < len(columns):
         message = Message(_TOO_FEW, entries=len(raw), columns=len(columns))
@@ -234,7 +234,7 @@ _OTHER_RANK = (
     "dataset_strategy has a {numbers}-dimensional split for the column {column}, but the column has 2 dimensions: "
     "samples and tokens"
 )
-_EMPTY = "dataset_strategy is an empty list; it must give the split of the first input"
+_EMPTY = "dataset_strategy is an empty list; it must define the split of the first input"
 _OTHER_SIZE = "dataset_strategy splits the batch {ways} ways, but data_parallel is {data}"
 
 

@@ -23,7 +23,7 @@ def learning_rate_missing(job: Job) -> Iterator[Finding]:
 
     ## What it does
     Finds training runs whose `lr_schedule` names a class that needs a `learning_rate`, but sets none or null. With a
-    schedule, the rate in `optimizer` is not used, and the template only fills in a section that is missing entirely.
+    schedule, the rate in `optimizer` is not used, and the template fills in only sections that are missing entirely.
 
     ## Why is this bad?
     The schedule is built without a rate, and the run crashes when it compiles the first step.
@@ -101,7 +101,7 @@ def warmup_missing(job: Job) -> Iterator[Finding]:
     but sets none of them. Only `CosineWithWarmUpLR` defaults to 0, since 1.2.
 
     ## Why is this bad?
-    The template only fills in a section that is missing entirely. Every rank builds the schedule after the network, and
+    The template fills in only sections that are missing entirely. Every rank builds the schedule after the network, and
     the schedule raises an error.
 
     ## Example

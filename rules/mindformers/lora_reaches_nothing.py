@@ -2,12 +2,12 @@
 
 ## What it does
 Checks `pet_config` for parts of `target_modules` that cannot match any layer of `LlamaForCausalLM`, keys that
-`LoraConfig` does not have, and a rank or scale of 0. Layers are not checked if the pattern contains more than names
-with `.*` around them, or for any other network.
+`LoraConfig` does not have, and a rank or scale of 0. Layers are not checked for other networks, or if the pattern
+contains more than names with `.*` around them.
 
 ## Why is this bad?
 `LoraConfig` accepts any key and drops unknown ones, so the rank stays 8. If a pattern matches no layer, the network has
-no adapters and is completely frozen: nothing is trained.
+no adapters and is completely frozen, so nothing is trained.
 
 ## Example
     pet_config: {pet_type: lora, lora_r: 16, target_modules: '.*q_proj|.*v_proj'}
@@ -98,9 +98,9 @@ def _unmatched(job: Job, targets: Value, arch: str) -> Iterator[Finding]:
         return
     every = len(dead) == len(names)
     template = (
-        "target_modules {value} matches no layer of {arch}: no adapter is created, and nothing is trained"
+        "target_modules {value} matches no layer of {arch}, so no adapter is created, and nothing is trained"
         if every
-        else "in target_modules, {value} matches no layer of {arch}: no adapter is created for it"
+        else "in target_modules, {value} matches no layer of {arch}, so no adapter is created for it"
     )
     message = Message(template, value=targets.raw if every else ", ".join(dead), arch=arch)
     yield Finding(message, job.place(targets), key=targets.key, upstream="mindformers/pet/tuners/lora_adapter.py:63")

@@ -1,12 +1,12 @@
 """A key seems to belong to the section above it, but its indentation is missing.
 
 ## What it does
-Finds keys at the top level, or in `model`, that nothing reads there and that the section right above them could have:
-`weight_decay` after `optimizer`, `pet_config` after `model_config`. Nothing is reported if that section has the key as
-well, if the section is of an unknown class, or if the config registers classes from elsewhere.
+Finds keys at the top level, or in `model`, that nothing reads there and that the section right above them could have,
+such as `weight_decay` after `optimizer` or `pet_config` after `model_config`. Nothing is reported if that section has
+the key as well, if the section is of an unknown class, or if the config registers classes from elsewhere.
 
 ## Why is this bad?
-Unknown keys at these levels are silently ignored: the run trains with the default, without weight decay or without
+Unknown keys at these levels are silently ignored, so the run trains with the defaults, such as no weight decay or no
 adapters.
 
 ## Example
@@ -65,7 +65,7 @@ def _outside(job: Job, level: Node, known: set[str], sections: dict[str, frozens
             section = str(above.key.value)
             taken = {inner.key.value for inner in above.value.entries}
             if name in _keys(above, sections) and name not in taken:
-                template = "{name} is outside of {section}, where nothing reads it; its indentation may be lost"
+                template = "{name} is outside of {section}, where nothing reads it; the indentation may be lost"
                 yield Finding(Message(template, name=name, section=section), entry.key.span, key=(name,))
 
 

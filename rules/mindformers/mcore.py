@@ -36,7 +36,7 @@ MINDFORMERS.add(
         "sequence-parallel-without-tensor",
         all_of(mcore, training, sequence_parallel, tensor <= 1),
         message="use_seq_parallel needs model_parallel above 1",
-        why="mcore rejects what legacy models ignored",
+        why="mcore models reject the setting, which legacy models ignored",
         at=(sequence_parallel, tensor),
         fixes=(put(sequence_parallel, False),),
     ),
@@ -98,7 +98,7 @@ MINDFORMERS.add(
             *(mcore, training, c["moe_router_topk"] == 1, c["moe_router_score_function"] == "softmax"),
             *(~c["moe_router_pre_softmax"], c["moe_router_load_balancing_type"] != "sinkhorn"),
         ),
-        message="one expert per token with softmax needs moe_router_pre_softmax",
+        message="routing each token to one expert with softmax needs moe_router_pre_softmax",
         why="a softmax over one value has no gradient, so the transformer config rejects the combination",
         at=(c["moe_router_topk"], c["moe_router_pre_softmax"]),
         fixes=(put(a["model.model_config.moe_router_pre_softmax"], True),),
@@ -179,8 +179,8 @@ MINDFORMERS.add(
             ),
         ),
         message=(
-            "{shape.query_groups} key/value heads are not a divisor of {shape.heads} heads, or are not divisible by "
-            "model_parallel {parallel_config.model_parallel}"
+            "the number of key/value heads, {shape.query_groups}, does not divide the {shape.heads} heads, or is not "
+            "divisible by model_parallel {parallel_config.model_parallel}"
         ),
         why="when serving, attention must split heads over the ranks or copy whole heads",
         at=(c["num_query_groups"], tensor),
@@ -206,7 +206,8 @@ MINDFORMERS.add(
             a["shape.heads"] % tensor == 0,
         ),
         message=(
-            "{shape.query_groups} key/value heads are not divisible by model_parallel {parallel_config.model_parallel}"
+            "the number of key/value heads, {shape.query_groups}, is not divisible by model_parallel "
+            "{parallel_config.model_parallel}"
         ),
         why="heads are not replicated, so the attention cannot be built",
         at=(tensor, c["num_query_groups"], context),

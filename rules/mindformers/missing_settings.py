@@ -112,7 +112,7 @@ def _section(name: str, entry: Entry, t: Table, *, mcore: bool, fixable: bool) -
 def _list(name: str, node: Node) -> Iterator[Finding]:
     """Checks a section whose entries are built one by one."""
     if node.kind != "sequence":
-        message = Message("{name} must be a list, each entry with its type", name=name)
+        message = Message("{name} must be a list in which each entry has a type", name=name)
         yield Finding(message, node.span, key=(name,), upstream=f"{_FILE}:191")
         return
     for index, item in enumerate(node.items):

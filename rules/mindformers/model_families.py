@@ -59,8 +59,8 @@ MINDFORMERS.add(
         data * context,
         when=generic,
         message=(
-            "data_parallel {parallel_config.data_parallel} x context_parallel {parallel_config.context_parallel} "
-            "is not a multiple of expert_parallel {parallel_config.expert_parallel}"
+            "data_parallel {parallel_config.data_parallel} × context_parallel {parallel_config.context_parallel} is "
+            "not a multiple of expert_parallel {parallel_config.expert_parallel}"
         ),
         at=(expert, data),
         after=("mindformers/generic-experts", "mindformers/generic-experts-devices"),
@@ -93,7 +93,7 @@ MINDFORMERS.add(
             "{model.model_config.type} has no num_layers, so it cannot run with pipeline_stage "
             "{parallel_config.pipeline_stage}"
         ),
-        why="the number of stages cannot be checked against the number of layers, so the run is rejected",
+        why="the number of stages cannot be checked against the number of layers, so the run fails",
         at=(pipeline,),
         fixes=(put(pipeline, 1),),
         layout=True,
@@ -152,7 +152,7 @@ MINDFORMERS.add(
             a["load_ckpt_format"] == "ckpt",
         ),
         message="load_ckpt_format is ckpt, but an mcore network can load only safetensors for prediction",
-        why="the run is rejected when the weights are loaded, after the network is built",
+        why="the run fails when the weights are loaded, after the network is built",
         at=(a["load_ckpt_format"], a["load_checkpoint"]),
         fixes=(put(a["load_ckpt_format"], "safetensors"),),
     ),
@@ -166,7 +166,7 @@ MINDFORMERS.add(
             data > 1,
         ),
         message=(
-            "model_config has no batch_size, so it counts as 1, which is not divisible by data_parallel "
+            "batch_size is missing from model_config and counts as 1, which is not divisible by data_parallel "
             "{parallel_config.data_parallel}"
         ),
         why="every data-parallel rank predicts the same number of samples",

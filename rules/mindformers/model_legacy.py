@@ -39,7 +39,7 @@ MINDFORMERS.add(
         hidden,
         when=plain,
         message="hidden_size {shape.hidden} is not divisible by {shape.heads} heads",
-        why="all heads have the same width",
+        why="all heads must have the same width",
         at=(heads, hidden),
     ),
     refuse(
@@ -59,7 +59,7 @@ MINDFORMERS.add(
         hidden,
         when=all_of(llama, fine),
         message="hidden_size {shape.hidden} is not divisible by {shape.heads} heads",
-        why="all heads have the same width",
+        why="all heads must have the same width",
         at=(heads, hidden),
     ),
     divides(
@@ -73,8 +73,8 @@ MINDFORMERS.add(
             heads % (tensor * a["ulysses_degree"]) == 0,
         ),
         message=(
-            "{shape.query_groups} key/value heads are not divisible by {ranks} ranks (model_parallel x Ulysses); "
-            "Llama layers do not replicate them"
+            "the number of key/value heads, {shape.query_groups}, is not divisible by {ranks} ranks (model_parallel "
+            "× Ulysses); Llama layers do not replicate them"
         ),
         at=(tensor, groups),
         shows={"ranks": tensor * a["ulysses_degree"]},
@@ -86,7 +86,7 @@ MINDFORMERS.add(
         groups,
         when=all_of(llama, fine),
         message=(
-            "{shape.query_groups} key/value heads are not divisible by model_parallel "
+            "the number of key/value heads, {shape.query_groups}, is not divisible by model_parallel "
             "{parallel_config.model_parallel}; Llama layers do not replicate them"
         ),
         at=(tensor, groups),
@@ -97,7 +97,7 @@ MINDFORMERS.add(
         tensor * a["ulysses_degree"],
         heads,
         when=all_of(plain, a["ulysses_degree"] > 1, heads % tensor == 0),
-        message="{shape.heads} attention heads are not divisible by {ranks} ranks (model_parallel x Ulysses)",
+        message="{shape.heads} attention heads are not divisible by {ranks} ranks (model_parallel × Ulysses)",
         at=(a["parallel_config.context_parallel"], tensor, heads),
         shows={"ranks": tensor * a["ulysses_degree"]},
         layout=True,
@@ -116,7 +116,10 @@ MINDFORMERS.add(
     refuse(
         "fewer-layers-than-stages",
         all_of(legacy, semi, pipeline > 1, a["pipeline_layers"] < pipeline, a[f"{model}.num_layers"].is_set),
-        message="{pipeline_layers} layers are fewer than {parallel_config.pipeline_stage} pipeline stages",
+        message=(
+            "the number of layers, {pipeline_layers}, is less than the number of pipeline stages, "
+            "{parallel_config.pipeline_stage}"
+        ),
         why="a stage would be empty",
         at=(pipeline, a[f"{model}.num_layers"]),
         layout=True,
@@ -132,7 +135,7 @@ MINDFORMERS.add(
             a[f"{model}.pp_interleave_num"] * pipeline > a["pipeline_layers"],
         ),
         message=(
-            "{pipeline_layers} layers are fewer than {parallel_config.pipeline_stage} stages x "
+            "the number of layers, {pipeline_layers}, is less than {parallel_config.pipeline_stage} stages × "
             "{model.model_config.pp_interleave_num} chunks"
         ),
         why="a virtual stage would be empty",
@@ -174,7 +177,7 @@ MINDFORMERS.add(
         "fused-norm-gpt2",
         all_of(legacy, a["shape.family"] == "gpt2", sequence_parallel, training, automatic),
         message="GPT2 cannot be built with use_seq_parallel",
-        why="its layer requests a sharding that the layer norm does not have",
+        why="the GPT2 layer requests a sharding that its layer norm does not support",
         at=(sequence_parallel,),
         fixes=(put(sequence_parallel, False),),
     ),
@@ -190,10 +193,10 @@ MINDFORMERS.add(
             ),
         ),
         message=(
-            "tp_x {model.model_config.tp_x} x tp_y {model.model_config.tp_y} x tp_z {model.model_config.tp_z} must "
+            "tp_x {model.model_config.tp_x} × tp_y {model.model_config.tp_y} × tp_z {model.model_config.tp_z} must "
             "equal model_parallel {parallel_config.model_parallel}"
         ),
-        why="the tensor ranks form a grid of these sizes",
+        why="the tensor-parallel ranks form a grid of tp_x × tp_y × tp_z ranks",
         at=(a[f"{model}.tp_x"], a[f"{model}.use_3d_tensor_parallel"], tensor),
         layout=True,
     ),

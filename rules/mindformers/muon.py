@@ -20,7 +20,7 @@ MINDFORMERS.add(
     refuse(
         "muon-legacy",
         all_of(muon, legacy),
-        message="Muon works with mcore networks only, which need use_legacy False",
+        message="Muon works only with mcore networks, which need use_legacy False",
         why="the optimizer needs the transformer configuration of the network",
         at=(a["optimizer.type"], a["use_legacy"]),
     ),
@@ -28,7 +28,7 @@ MINDFORMERS.add(
         "muon-latent",
         all_of(muon, mcore, ~a["mcore.multi_latent_attention"]),
         message="Muon needs a network with multi_latent_attention",
-        why="the optimizer does not support other attention",
+        why="the optimizer does not support other kinds of attention",
         at=(a["optimizer.type"], a["mcore.multi_latent_attention"]),
     ),
     refuse(

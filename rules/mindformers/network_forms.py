@@ -39,7 +39,7 @@ for fields, net, built, added in (
                 fields[f"{net}.num_moe_experts"].is_none,
             ),
             message=f"activation_func_clamp_value is given for {{{net}.hidden_act}}, but the model has no experts",
-            why="only experts clamp their activations",
+            why="only expert layers clamp their activations",
             at=(clamp,),
         ),
         refuse(
@@ -100,7 +100,7 @@ MINDFORMERS.add(
         context * tensor,
         _heads,
         when=all_of(mcore, training, context > 1, a["parallel_config.context_parallel_algo"] == "ulysses_cp"),
-        message="{mcore.num_attention_heads} attention heads are not divisible by {ranks} ranks (tensor x Ulysses)",
+        message="{mcore.num_attention_heads} attention heads are not divisible by {ranks} ranks (tensor × Ulysses)",
         why="every rank must hold whole heads, so the attention cannot be built",
         after=("mindformers/ulysses-heads",),
         at=(context, tensor, _heads),
@@ -113,7 +113,7 @@ MINDFORMERS.add(
         message=(
             "{mcore.moe_n_hash_layers} hash layers do not work with pipeline_stage {parallel_config.pipeline_stage}"
         ),
-        why="2.0 supports hash routing only without a pipeline",
+        why="release 2.0 supports hash routing only without a pipeline",
         at=(a["mcore.moe_n_hash_layers"], pipeline),
     ),
 )

@@ -18,10 +18,10 @@ def bad_swap_value(job: Job) -> Iterator[Finding]:
     """The framework rejects the form of an entry in swap_config.
 
     ## What it does
-    Checks `layer_swap` and `op_swap`, which are lists of mappings with `layers` (layer ids, or true for all layers) and
-    `backward_prefetch`; in `op_swap` also `op_name`. The framework checks them even when `swap` is off. If an entry
-    applies to all layers, the entries of the list cannot have different prefetch distances. With swap on, the distance
-    must be a positive integer.
+    Checks `layer_swap` and `op_swap`, which are lists of mappings. Each mapping has `layers` (layer IDs, or true for
+    all layers) and `backward_prefetch`, and in `op_swap` also `op_name`. The framework checks them even when `swap` is
+    off. If an entry applies to all layers, the entries of the list cannot have different prefetch distances. With swap
+    on, the distance must be a positive integer.
 
     ## Why is this bad?
     The parallel settings cannot be created, and every rank crashes right after the context is set up.
@@ -123,11 +123,11 @@ def _layers(entry: Node, name: str, index: int, on: bool) -> Iterator[_Fault]:
         yield Message("entry {index} of {name} has no layers", index=index, name=name), entry, (_FILE, 277), None
         return
     if layers.kind != "sequence" and not isinstance(layers.value, bool):
-        must, place = "they must be a list of layer ids, or true", (_FILE, 277)
+        must, place = "they must be a list of layer IDs, or true", (_FILE, 277)
     elif not _ids(layers):
-        must, place = "each entry must be a layer id", (_FILE, 281)
+        must, place = "each entry must be a layer ID", (_FILE, 281)
     elif on and any(item.kind == "sequence" for item in layers.items):
-        must, place = "with swap on, they must be one flat list of layer ids", (_CHECKS, 292)
+        must, place = "with swap on, they must be one flat list of layer IDs", (_CHECKS, 292)
     else:
         return
     message = Message("the layers of {name} are {layers}; {must}", name=name, layers=layers.shown[:30], must=must)
@@ -175,8 +175,8 @@ def pool_beyond_device(job: Job) -> Iterator[Finding | Unverified]:
         context: {max_device_memory: "58GB"}
 
     ## Fix safety
-    There is no fix: how small the pool can be depends on the memory that the model needs, which `preflight memory`
-    shows.
+    There is no fix, because the possible size of the pool depends on the memory that the model needs, which `preflight
+    memory` shows.
 
     ## References
     MindSpore, context.set_context(max_device_memory); HCCL, HCCL_BUFFSIZE: each communicator occupies two buffers

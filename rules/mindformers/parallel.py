@@ -19,7 +19,7 @@ from preflight.rules.mindformers.names import (
     training,
 )
 
-MINDFORMERS = ConstraintSet("mindformers", why="the run is rejected when the network is wrapped")
+MINDFORMERS = ConstraintSet("mindformers", why="the run fails when the network is wrapped")
 _TF = "mindformers/modules/transformer/transformer.py"
 algorithm = a["parallel_config.context_parallel_algo"]
 splits = a["parallel_config.seq_split_num"]
@@ -33,7 +33,7 @@ MINDFORMERS.add(
         all_of(semi, context > 1),
         flash,
         message="context_parallel {parallel_config.context_parallel} needs use_flash_attention",
-        why="context parallelism only supports flash attention, so the run is rejected before the network is built",
+        why="context parallelism supports only flash attention, so the run fails before the network is built",
         at=(a["model.model_config.use_flash_attention"], context),
         fixes=(put(a["model.model_config.use_flash_attention"], True),),
     ),
@@ -41,10 +41,10 @@ MINDFORMERS.add(
         "ulysses-heads",
         all_of(semi, context > 1, algorithm == "ulysses_cp", groups.is_set, context * tensor > groups),
         message=(
-            "ulysses_cp spreads {shape.query_groups} key/value heads over context "
-            "{parallel_config.context_parallel} x tensor {parallel_config.model_parallel} = {ranks} ranks"
+            "ulysses_cp cannot distribute {shape.query_groups} key/value heads over {ranks} ranks (context_parallel "
+            "{parallel_config.context_parallel} × model_parallel {parallel_config.model_parallel})"
         ),
-        why="a head cannot be split, so the run is rejected before the network is built",
+        why="a head cannot be split, so the run fails before the network is built",
         at=(context, tensor),
         shows={"ranks": context * tensor},
         layout=True,
@@ -95,8 +95,8 @@ MINDFORMERS.add(
         all_of(scheduler == "seqvpp", any_of(splits == 1, splits.is_none)),
         message="pipeline_scheduler seqvpp needs seq_split_num above 1",
         why=(
-            "the schedule interleaves parts of a sequence, so the sequence must be split; otherwise, the run is "
-            "rejected before the network is built"
+            "the schedule interleaves parts of a sequence, so the sequence must be split; otherwise, the run fails "
+            "before the network is built"
         ),
         fixes=(put(scheduler, "seqpipe"),),
     ),
@@ -104,7 +104,7 @@ MINDFORMERS.add(
         "sequence-pipeline-recompute",
         all_of(pipeline > 1, splits > 1, a["recompute_config.recompute"], training),
         message="seq_split_num {parallel_config.seq_split_num} does not work with full recomputation",
-        why="the sequence pipeline cannot recompute whole layers, so the run is rejected when the network is wrapped",
+        why="the sequence pipeline cannot recompute whole layers, so the run fails when the network is wrapped",
         at=(a["recompute_config.recompute"], splits),
         fixes=(put(a["recompute_config.recompute"], False),),
     ),
@@ -149,7 +149,7 @@ MINDFORMERS.add(
         "serving-pipeline",
         all_of(a["run_mode"] == "eval", pipeline > 1),
         message="pipeline_stage {parallel_config.pipeline_stage} does not work with run_mode eval",
-        why="the run is rejected before the network is built",
+        why="the run fails before the network is built",
         at=(pipeline,),
         fixes=(put(pipeline, 1),),
         layout=True,
@@ -182,8 +182,8 @@ MINDFORMERS.add(
             a["shape.family"] == "llama",
         ),
         message=(
-            "pipeline_stage {stages} needs parallel_mode 1 or 2, because the current mode resets pipeline_stage to "
-            "1, but not everywhere"
+            "pipeline_stage {stages} needs parallel_mode 1 or 2, because the current mode resets pipeline_stage to 1 "
+            "in some places but not in others"
         ),
         why="the number of stages is set in two places with different values, and the network cannot be built",
         at=(a["parallel.parallel_mode"], pipeline),
@@ -209,14 +209,11 @@ MINDFORMERS.add(
             data * tensor * pipeline != a["world_size"],
         ),
         message=(
-            "data {parallel_config.data_parallel} x tensor {parallel_config.model_parallel} x pipeline "
-            "{parallel_config.pipeline_stage} = {ranks} ranks must equal the {world_size} devices; in this mode "
-            "context_parallel does not count"
+            "data_parallel {parallel_config.data_parallel} × model_parallel {parallel_config.model_parallel} × "
+            "pipeline_stage {parallel_config.pipeline_stage} = {ranks} must equal the number of devices, "
+            "{world_size}; in this mode, context_parallel does not count"
         ),
-        why=(
-            "the process groups of a served model must cover all devices, so the run is rejected before anything is "
-            "loaded"
-        ),
+        why=("the process groups of a served model must cover all devices, so the run fails before anything is loaded"),
         at=(tensor, data, pipeline),
         shows={"ranks": data * tensor * pipeline},
         layout=True,

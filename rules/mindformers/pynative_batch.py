@@ -21,10 +21,10 @@ PYNATIVE.add(
             a[f"{DATA}.config.create_compressed_eod_mask"] == False,
             a[f"{DATA}.config.create_seq_len_vector"] == True,
         ),
-        message="balance_enabled needs create_compressed_eod_mask, without create_seq_len_vector",
+        message="balance_enabled needs create_compressed_eod_mask and does not work with create_seq_len_vector",
         why=(
-            "the load is measured from the compressed mask, so without this mask the run is rejected when the "
-            "dataset is built"
+            "the load is measured from the compressed mask, so without this mask the run fails when the dataset is "
+            "built"
         ),
         at=(a["train_dataset.balance_enabled"],),
     ),
@@ -32,16 +32,14 @@ PYNATIVE.add(
         "reader",
         ~a[f"{DATA}.type"].is_none & ~a[f"{DATA}.type"].is_in(*READERS) & (a["run_mode"] != "predict"),
         message="pynative mode does not support the dataloader {train_dataset.dataloader.type}; it supports {readers}",
-        why="the run is rejected when the dataset is built",
+        why="the run fails when the dataset is built",
         shows={"readers": ", ".join(READERS)},
     ),
     refuse(
         "reader-without-order",
         ~a[f"{DATA}.type"].is_none & ~a[f"{DATA}.type"].is_in(*OLD_READERS) & (a["run_mode"] != "predict"),
         message="pynative mode does not support the dataloader {train_dataset.dataloader.type}; it supports {readers}",
-        why=(
-            "before 2.1, no dataset can read data by an ordered index, so the run is rejected when the dataset is built"
-        ),
+        why=("before 2.1, no dataset can read data by an ordered index, so the run fails when the dataset is built"),
         shows={"readers": ", ".join(OLD_READERS)},
     ),
 )

@@ -33,7 +33,7 @@ PYNATIVE.add(
             "pynative mode cannot train {model.architectures}; it supports DeepseekV3ForCausalLM, "
             "DeepseekV4ForCausalLM and Qwen3ForCausalLM"
         ),
-        why="no class is registered under this name, or it has no pynative training network",
+        why="no class is registered under this name, or the class has no pynative network for training",
         after=("pynative-wrong-type", "pynative/model-type"),
     ),
     refuse(
@@ -80,7 +80,10 @@ PYNATIVE.add(
         "no-heads",
         all_of(a["net.multi_latent_attention"] == False, heads == 0),
         message="the network has 0 attention heads",
-        why="the number of heads is divided by the number of key/value heads, and the width by the number of heads",
+        why=(
+            "the number of heads is divided by the number of key/value heads, and the hidden size by the number of "
+            "heads"
+        ),
         at=(heads,),
     ),
     refuse(
@@ -91,8 +94,8 @@ PYNATIVE.add(
             any_of(all_of(mtp.is_none, ratios.length != layers), all_of(mtp.is_set, ratios.length != layers + mtp)),
         ),
         message=(
-            "csa_compress_ratios has {length} entries for {net.num_layers} layers and {net.mtp_num_layers} "
-            "prediction layers"
+            "csa_compress_ratios has {length} entries, but it needs one for each of the {net.num_layers} layers and "
+            "{net.mtp_num_layers} prediction layers"
         ),
         why="each layer, including the prediction layers, must have its own compression ratio",
         at=(ratios, layers, mtp),
@@ -108,7 +111,7 @@ PYNATIVE.add(
     refuse(
         "hybrid-query",
         all_of(a["net.experimental_attention_variant"] == "dsv4_hybrid", a["net.q_lora_rank"].is_none),
-        message="the attention dsv4_hybrid needs q_lora_rank",
+        message="dsv4_hybrid attention needs q_lora_rank",
         at=(a["net.q_lora_rank"],),
     ),
     refuse(
@@ -121,7 +124,7 @@ PYNATIVE.add(
     refuse(
         "rate-in-optimizer",
         all_of(training, a["optimizer.learning_rate"].given, a["optimizer.type"].is_in("AdamW", "Muon")),
-        message="optimizer.learning_rate is refused in pynative mode; set the rate in lr_scheduler",
+        message="optimizer.learning_rate is not allowed in pynative mode; set the rate in lr_scheduler",
         why="the trainer passes the schedule to the optimizer under the same name",
         at=(a["optimizer.learning_rate"],),
         fixes=(drop(a["optimizer.learning_rate"]),),
@@ -130,7 +133,7 @@ PYNATIVE.add(
         "warmup-missing",
         all_of(training, schedule.is_in(*WARMING), ratio.is_none, steps.is_none),
         message="{lr_scheduler.type} needs warmup_ratio or warmup_steps",
-        why="the run is rejected when the schedule is built",
+        why="the run fails when the schedule is built",
         at=(ratio, schedule),
         always=True,
     ),
@@ -138,14 +141,14 @@ PYNATIVE.add(
         "warmup-ratio",
         all_of(training, ratio.given, any_of(ratio < 0, ratio > 1)),
         message="warmup_ratio is {lr_scheduler.warmup_ratio}; it must be from 0 to 1",
-        why="the run is rejected when the schedule is built",
+        why="the run fails when the schedule is built",
         at=(ratio,),
     ),
     refuse(
         "warmup-steps",
         all_of(training, ratio.is_none, steps < 0),
         message="warmup_steps is {lr_scheduler.warmup_steps}; it must not be negative",
-        why="the run is rejected when the schedule is built",
+        why="the run fails when the schedule is built",
         at=(steps,),
     ),
 )

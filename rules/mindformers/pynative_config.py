@@ -41,8 +41,8 @@ PYNATIVE.add(
         a["training.max_consecutive_skipped_steps"],
         low=0,
         message=(
-            "max_consecutive_skipped_steps is {training.max_consecutive_skipped_steps}; it must be at least 0, "
-            "which turns the guard off"
+            "max_consecutive_skipped_steps is {training.max_consecutive_skipped_steps}; it must be at least 0 (0 "
+            "turns the guard off)"
         ),
         fixes=(put(a["training.max_consecutive_skipped_steps"], 0),),
     ),
@@ -82,7 +82,7 @@ PYNATIVE.add(
         (a["profiler.start_step"] <= 0) | (a["profiler.end_step"] <= 0),
         message=(
             "the profiler starts at step {profiler.start_step} and ends at {profiler.end_step}; both must be "
-            "positive, even when it is off"
+            "positive, even if the profiler is off"
         ),
     ),
     refuse(

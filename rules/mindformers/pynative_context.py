@@ -5,7 +5,7 @@ from preflight.lint.constraint import ConstraintSet, divides, put, refuse
 from preflight.lint.expressions import Handles, all_of, any_of
 
 a = Handles(names())
-PYNATIVE = ConstraintSet("pynative", why="the run is rejected when context parallelism is applied")
+PYNATIVE = ConstraintSet("pynative", why="the run fails when context parallelism is applied")
 GPT = "mindformers/pynative/base_models/gpt/parallelize.py"
 CONTEXT = "mindformers/pynative/distributed/context_parallel.py"
 many = a["distributed"]
@@ -20,7 +20,7 @@ PYNATIVE.add(
         message=(
             "context_parallel_method is {parallelism.context_parallel_method}; it must be colossal, ulysses or hybrid"
         ),
-        why="the run is rejected when context parallelism is applied to the attention. Graph mode uses other names",
+        why="the run fails when context parallelism is applied to the attention. Graph mode uses other names",
         at=(a["parallelism.context_parallel_method"],),
     ),
     refuse(
@@ -77,7 +77,7 @@ PYNATIVE.add(
             "apply_rope_fusion does not work with context_parallel {parallelism.context_parallel} unless "
             "create_compressed_eod_mask is on"
         ),
-        why="the fused kernel does not support positions per sample",
+        why="the fused kernel does not support per-sample positions",
         at=(
             a["net.apply_rope_fusion"],
             context,
@@ -95,7 +95,7 @@ PYNATIVE.add(
             "ulysses needs ulysses_degree_in_cp equal to context_parallel {parallelism.context_parallel}, not "
             "{parallelism.ulysses_degree_in_cp}"
         ),
-        why="the run is rejected in the first step",
+        why="the run fails in the first step",
         at=(
             a["parallelism.ulysses_degree_in_cp"],
             context,
@@ -128,8 +128,9 @@ PYNATIVE.add(
             ),
         ),
         message=(
-            "hybrid with context_parallel {parallelism.context_parallel} needs a ulysses_degree_in_cp that "
-            "is above 1, below context_parallel and a divisor of it, not {degree}"
+            "context_parallel_method hybrid with context_parallel {parallelism.context_parallel} needs a "
+            "ulysses_degree_in_cp that is above 1, below context_parallel and a divisor of context_parallel, not "
+            "{degree}"
         ),
         why="the run starts and crashes in its first step",
         at=(a["parallelism.ulysses_degree_in_cp"], a["parallelism.context_parallel_method"]),
@@ -139,7 +140,7 @@ PYNATIVE.add(
     refuse(
         "first-step-mask",
         (context > 1) & ~a["parallelism.context_parallel_mask_type"].is_in("causal", "Causal", "CAUSAL", ""),
-        message="context parallel supports only the causal mask, not {parallelism.context_parallel_mask_type}",
+        message="context parallelism supports only the causal mask, not {parallelism.context_parallel_mask_type}",
         why="the run starts and crashes in its first step",
         at=(a["parallelism.context_parallel_mask_type"],),
         fixes=(put(a["parallelism.context_parallel_mask_type"], "causal"),),

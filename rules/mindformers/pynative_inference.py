@@ -6,8 +6,8 @@ from preflight.lint.expressions import Handles, all_of
 
 a = Handles(names())
 WHY = (
-    "without a backward pass, the steps of this feature do nothing or wait forever, so the run is rejected when "
-    "prediction starts"
+    "without a backward pass, the steps of this feature do nothing or wait forever, so the run fails when prediction "
+    "starts"
 )
 PYNATIVE = ConstraintSet("pynative", why=WHY)
 TRAINER = "mindformers/pynative/trainer/trainer.py"

@@ -16,9 +16,9 @@ from preflight.run.arguments import REMOVE
 from preflight.source.source_file import Span
 
 GONE = {
-    "data_parallel": "data parallel is derived: devices / (tensor x pipeline x context)",
-    "micro_batch_num": "micro-batches are global_batch_size / (data parallel x local_batch_size)",
-    "gradient_accumulation_steps": "accumulation is global_batch_size / (data parallel x local_batch_size)",
+    "data_parallel": "the data-parallel size is derived as devices / (tensor × pipeline × context)",
+    "micro_batch_num": "the number of micro-batches is global_batch_size / (data-parallel size × local_batch_size)",
+    "gradient_accumulation_steps": "accumulation is global_batch_size / (data-parallel size × local_batch_size)",
     "batch_size": "it is called local_batch_size",
     "epochs": "the length of a run is steps",
     "model_parallel": "it is called tensor_parallel",
@@ -141,7 +141,7 @@ def pynative_wrong_type(job: Job) -> Iterator[Finding]:
         if fault.kind == "missing":
             section = ".".join(str(part) for part in fault.key[:-1]) or "the file"
             yield Finding(
-                Message("{section} does not give {wanted}", section=section, wanted=fault.wanted),
+                Message("{section} does not set {wanted}", section=section, wanted=fault.wanted),
                 _start(job, fault),
                 key=fault.key,
                 upstream=fault.upstream,
@@ -259,8 +259,8 @@ def pynative_ignored_key(job: Job) -> Iterator[Finding]:
     every name.
 
     ## Why is this bad?
-    No message is printed, or only one line in the log. With `paralellism:`, every parallel degree keeps its default,
-    and the run trains with a layout, a batch size or a network that differs from the file.
+    At most one line is printed in the log. With `paralellism:`, every parallel degree keeps its default, and the run
+    trains with a layout, a batch size or a network that differs from the file.
 
     ## Example
         paralellism: {tensor_parallel: 2}
@@ -344,7 +344,7 @@ def pynative_clashing_names(job: Job) -> Iterator[Finding]:
     ## What it does
     Finds fields of `model` in a pynative config that are set under two of their names (num_nextn_predict_layers and
     mtp_num_layers, num_key_value_heads and num_query_groups) to different values. Equal values are accepted. The
-    defaults of the model's class count, too: `num_hidden_layers` has a value even if the file only sets `num_layers`.
+    defaults of the model's class also count: `num_hidden_layers` has a value even if the file sets only `num_layers`.
 
     ## Why is this bad?
     The conversion of the config fails before the network is created.

@@ -222,7 +222,7 @@ def pynative_expert_region(job: Job) -> Iterator[Finding]:
     """The ranks of a pynative run are not divisible by the expert-parallel size or the FSDP shard size.
 
     ## What it does
-    Expert parallelism uses the shard x context x tensor ranks within one data-parallel replica, so the expert-parallel
+    Expert parallelism uses the shard × context × tensor ranks within one data-parallel replica, so the expert-parallel
     size must divide the product of these sizes, and more replicas do not help. Also finds a `data_parallel_shard` that
     does not divide the data-parallel ranks into whole replicas.
 
@@ -264,8 +264,8 @@ def pynative_expert_region(job: Job) -> Iterator[Finding]:
     if region % values[3]:
         message = Message(
             (
-                "expert_parallel {expert} is not a divisor of the {region} ranks (shard {shard} x context {context} x "
-                "tensor {tensor})"
+                "expert_parallel {expert} is not a divisor of the {region} ranks (shard {shard} × context {context} "
+                "× tensor {tensor})"
             ),
             expert=values[3],
             region=region,

@@ -50,7 +50,8 @@ def check(job: Job) -> Iterator[Finding]:
     if value.raw == "auto":
         if layers % (pipeline * chunks):
             message = Message(
-                "{layers} layers are not divisible by {pipeline} stages x {chunks} chunks; list the layers of each stage",
+                "{layers} layers are not divisible by {pipeline} stages × {chunks} chunks; list the layers of each "
+                "stage",
                 layers=layers,
                 pipeline=pipeline,
                 chunks=chunks,
@@ -136,7 +137,7 @@ def _coverage(job: Job, value: Value, ranges: list[tuple[int, int]], layers: int
             job,
             value,
             Message(
-                "layers {first}-{last} are given to a stage, but the model has only layers 0 to {most}",
+                "layers {first}-{last} are given to a stage, but the last layer of the model is {most}",
                 first=beyond[0],
                 last=beyond[1],
                 most=layers - 1,
@@ -154,8 +155,8 @@ def _coverage(job: Job, value: Value, ranges: list[tuple[int, int]], layers: int
             )
             message = Message(
                 (
-                    "{what}: the stages do not contain each of the {layers} layers once, in order, but training "
-                    "silently continues"
+                    "{what}: the stages do not contain each of the {layers} layers exactly once and in order, but "
+                    "training silently continues"
                 ),
                 what=what,
                 layers=layers,

@@ -20,7 +20,7 @@ PYNATIVE.add(
             "pynative mode cannot train the model_type {model.model_type}; it supports deepseek_v3, deepseek_v4 and "
             "qwen3"
         ),
-        why="no class is registered under this name, or it has no pynative training network",
+        why="no class is registered under this name, or the class has no pynative network for training",
     ),
     refuse(
         "mtp-layers",
@@ -31,7 +31,7 @@ PYNATIVE.add(
     refuse(
         "mtp-negative",
         a["net.mtp_num_layers"] < 0,
-        message="{net.mtp_num_layers} multi-token-prediction layers are set; it must be 0 or 1",
+        message="{net.mtp_num_layers} is not a valid number of multi-token-prediction layers; it must be 0 or 1",
         fixes=(put(a["net.mtp_num_layers"], 0),),
     ),
     refuse(

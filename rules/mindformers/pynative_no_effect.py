@@ -25,7 +25,10 @@ PYNATIVE.add(
             "data_parallel_shard is changed from {wish} to {parallelism.data_parallel_shard}, because the "
             "data-parallel size is {data_parallel}"
         ),
-        why="replicas are data parallel / shard, rounded down, and the shard is computed back from them",
+        why=(
+            "the number of replicas is the data-parallel size divided by data_parallel_shard, rounded down, and the "
+            "shard size is then computed from the number of replicas"
+        ),
         shows={"wish": shard.written},
         severity=Severity.WARNING,
     ),
@@ -36,7 +39,7 @@ PYNATIVE.add(
             "pipeline_parallel_microbatch_size is changed from {written} to {micro_batches}, which is derived from "
             "the batch sizes"
         ),
-        why="micro-batches are global_batch_size / (data parallel x local_batch_size)",
+        why="the number of micro-batches is global_batch_size / (data-parallel size × local_batch_size)",
         at=(batch,),
         shows={"written": batch.written},
         fixes=(drop(batch, safety=Safety.SAFE),),
@@ -79,7 +82,7 @@ PYNATIVE.add(
         "split-without-overlap",
         (pipeline > 1) & (split == YES) & (overlap == False),
         message="pipeline_parallel_enable_dxdw_split is turned off, because it needs pipeline_parallel_overlap_b_f",
-        why="the split gradients are only used to fill the overlap",
+        why="the split gradients are used only to fill the overlap",
         at=(split, overlap),
         fixes=(put(overlap),),
         severity=Severity.WARNING,
@@ -89,7 +92,7 @@ PYNATIVE.add(
             f"{name.replace('_', '-')}-without-tensor",
             (tensor == 1) & (a[f"parallelism.{name}"] == YES),
             message=Message("{name} has no effect with tensor_parallel 1", name=name),
-            why="the setting only changes how tensor-parallel ranks communicate",
+            why="the setting changes only how tensor-parallel ranks communicate",
             at=(a[f"parallelism.{name}"],),
             severity=Severity.WARNING,
         )
@@ -118,8 +121,8 @@ PYNATIVE.add(
         "layers-without-recompute",
         (a["recompute.mode"] == "None")
         & any_of(a["recompute.full_recompute_layer"].is_set, a["recompute.select_module"].is_set),
-        message="the layers to recompute have no effect: recompute.mode is None",
-        why="the mode turns recomputation on",
+        message="the layers to recompute have no effect, because recompute.mode is None",
+        why="only recompute.mode turns recomputation on",
         at=(a["recompute.full_recompute_layer"], a["recompute.select_module"], a["recompute.mode"]),
         severity=Severity.WARNING,
     ),
@@ -127,8 +130,8 @@ PYNATIVE.add(
         "one-device",
         (a["world"] == 1)
         & any_of(a["parallelism.expert_parallel"] > 1, a["recompute.mode"] != "None", a["swap.enable"] == YES),
-        message="on one device expert_parallel, recompute and swap have no effect",
-        why="they are applied together with the parallel layout, which a single device does not have",
+        message="on one device, expert_parallel, recompute and swap have no effect",
+        why="these settings are applied together with the parallel layout, which a single device does not have",
         severity=Severity.WARNING,
     ),
 )

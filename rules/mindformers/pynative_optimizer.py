@@ -5,7 +5,7 @@ from preflight.lint.constraint import ConstraintSet, in_range, one_of, put, refu
 from preflight.lint.expressions import Handles
 
 a = Handles(names())
-WHY = "the run is rejected when the optimizer is built"
+WHY = "the run fails when the optimizer is built"
 PYNATIVE = ConstraintSet("pynative", why=WHY)
 YES = True
 ADAMW, MUON = "mindformers/pynative/optimizer/adamw.py", "mindformers/pynative/optimizer/muon.py"

@@ -1,7 +1,7 @@
 """The optimizer class rejects the value of one of its settings.
 
 ## What it does
-For AdamW, `betas` must be two floats in [0, 1), and `eps` and `weight_decay` must be floats: an integer such as
+For AdamW, `betas` must be two floats in [0, 1), and `eps` and `weight_decay` must be floats, so an integer such as
 `weight_decay: 0` is rejected. For Muon, flat `ns_coefficients` must be three numbers, memory budgets must be positive
 numbers, `adamw_betas` must be a list of two numbers, and every pattern of `adamw_include` must be a string.
 
@@ -128,7 +128,9 @@ def _segments(segments: list[object]) -> tuple[Message | None, int]:
         if not isinstance(numbers, list) or len(numbers) != 3:
             return Message("entry {index} of ns_coefficients does not begin with three numbers", index=index), 2362
         if isinstance(count, (int, float)) and int(count) <= 0:
-            return Message("entry {index} of ns_coefficients counts {count} steps", index=index, count=count), 2367
+            return Message(
+                ("entry {index} of ns_coefficients has a count of {count} steps"), index=index, count=count
+            ), 2367
     return None, 0
 
 

@@ -11,8 +11,8 @@ PIPELINE = "mindformers/pynative/distributed/pipeline_parallel.py"
 GPT = "mindformers/pynative/base_models/gpt/parallelize.py"
 TRAINER = "mindformers/pynative/trainer/trainer.py"
 DEGREES = (
-    "tensor {parallelism.tensor_parallel}, pipeline {parallelism.pipeline_parallel} and context "
-    "{parallelism.context_parallel}: every parallel size must be at least 1"
+    "tensor_parallel, pipeline_parallel and context_parallel are {parallelism.tensor_parallel}, "
+    "{parallelism.pipeline_parallel} and {parallelism.context_parallel}; each must be at least 1"
 )
 many = a["distributed"]
 shard, context, tensor = (
@@ -28,13 +28,13 @@ PYNATIVE.add(
         "degree-zero",
         any_of(tensor == 0, pipeline == 0, context == 0),
         message=DEGREES,
-        why="the trainer divides the devices by their product",
+        why="the trainer divides the number of devices by the product of these sizes",
     ),
     refuse(
         "degree-negative",
         any_of(tensor < 0, pipeline < 0, context < 0),
         message=DEGREES,
-        why="data parallel becomes negative, or the mesh cannot be built",
+        why="the data-parallel size becomes negative, or the mesh cannot be built",
     ),
     refuse(
         "expert-degree",
@@ -59,8 +59,8 @@ PYNATIVE.add(
             a["parallelism.dense_fsdp_shard_size"] < 1, shard * context % a["parallelism.dense_fsdp_shard_size"] != 0
         ),
         message=(
-            "dense_fsdp_shard_size {parallelism.dense_fsdp_shard_size} is not a divisor of the {domain} ranks of FSDP "
-            "shard x context parallel"
+            "dense_fsdp_shard_size {parallelism.dense_fsdp_shard_size} is not a divisor of the {domain} ranks (FSDP "
+            "shard × context parallel)"
         ),
         why="the mesh of the dense weights cannot be built",
         at=(a["parallelism.dense_fsdp_shard_size"],),
@@ -115,7 +115,7 @@ PYNATIVE.add(
             "alltoall_deredundancy"
         ),
         why=(
-            "the run is rejected when the experts are sharded. Note that graph mode spells the second name "
+            "the run fails when the experts are sharded. Note that graph mode spells the second name "
             "alltoall_deredundency"
         ),
         at=(a["parallelism.moe_token_dispatcher_type"],),
@@ -134,7 +134,8 @@ PYNATIVE.add(
         a["net.num_query_groups"],
         when=all_of(many, tensor > 1, a["net.multi_latent_attention"] == False, ~sparse),
         message=(
-            "{net.num_query_groups} query groups are not divisible by {parallelism.tensor_parallel} tensor-parallel ranks"
+            "the number of query groups, {net.num_query_groups}, is not divisible by tensor_parallel "
+            "{parallelism.tensor_parallel}"
         ),
         why="every rank must hold whole groups of the fused projection, because groups are not copied",
         at=(tensor, a["net.num_query_groups"]),
@@ -147,10 +148,10 @@ PYNATIVE.add(
         a["net.num_attention_heads"] * a["net.v_head_dim"],
         when=all_of(many, tensor > 1, a["net.experimental_attention_variant"] == "dsv4_hybrid"),
         message=(
-            "the query projection of {net.num_attention_heads} heads x {net.v_head_dim} is not divisible by "
+            "the query projection ({net.num_attention_heads} heads × {net.v_head_dim}) is not divisible by "
             "{parallelism.tensor_parallel} ranks"
         ),
-        why="hybrid attention splits the projection, not its heads, so the run is rejected when the layers are sharded",
+        why="hybrid attention splits the projection, not its heads, so the run fails when the layers are sharded",
         at=(tensor, a["net.num_attention_heads"]),
         layout=True,
     ),
@@ -176,14 +177,14 @@ PYNATIVE.add(
             "reshard_after_forward_policy is {parallelism.reshard_after_forward_policy}; it must be always, never "
             "or default"
         ),
-        why="the run is rejected when FSDP is applied",
+        why="the run fails when FSDP is applied",
         at=(a["parallelism.reshard_after_forward_policy"],),
     ),
     refuse(
         "swap-with-pipeline",
         many & (a["swap.enable"] == True) & (pipeline > 1),
         message="swap does not work with pipeline_parallel {parallelism.pipeline_parallel}",
-        why="the run is rejected when recomputation is set up",
+        why="the run fails when recomputation is set up",
         fixes=(put(a["swap.enable"], False),),
     ),
 )

@@ -111,7 +111,7 @@ def _swap(section: Node, layers: int | None) -> Iterator[_Fault]:
     if isinstance(prefetch, int) and (prefetch < 1 or (layers is not None and prefetch >= layers)):
         most = "the layers - 1" if layers is None else layers - 1
         yield _Fault(
-            Message("default_prefetch {prefetch} is outside 1 to {most}", prefetch=prefetch, most=most),
+            Message("default_prefetch is {prefetch}; it must be from 1 to {most}", prefetch=prefetch, most=most),
             enabled if ahead is None else ahead,
             388,
         )

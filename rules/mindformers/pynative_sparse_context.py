@@ -6,7 +6,7 @@ from preflight.lint.expressions import Handles, all_of, any_of
 from preflight.lint.value_kinds import ListOf, whole
 
 a = Handles(names())
-WHY = "the run is rejected when context parallelism is applied to the attention"
+WHY = "the run fails when context parallelism is applied to the attention"
 PYNATIVE = ConstraintSet("pynative", why=WHY)
 context, method, degree = a["parallelism.context_parallel"], a["context_method"], a["parallelism.ulysses_degree_in_cp"]
 split = all_of(a["distributed"], context > 1)
@@ -31,7 +31,7 @@ PYNATIVE.add(
             "dsa_indexer_use_sparse_loss needs context_parallel_method colossal, not "
             "{parallelism.context_parallel_method}"
         ),
-        why="Ulysses and hybrid only support the dense warm-up stage, so " + WHY,
+        why="Ulysses and hybrid support only the dense warm-up stage, so " + WHY,
         at=(a["parallelism.context_parallel_method"], loss),
     ),
     refuse(
@@ -63,8 +63,8 @@ PYNATIVE.add(
     refuse(
         "hybrid-context-mask",
         all_of(compressed, a["net.use_eod_attn_mask_compression"], ~a["net.use_ring_attention"]),
-        message="context_parallel with the attention dsv4_hybrid does not work with use_eod_attn_mask_compression",
-        why="this attention only supports padded sequences, so the run is rejected in the first step",
+        message="context_parallel with dsv4_hybrid attention does not work with use_eod_attn_mask_compression",
+        why="dsv4_hybrid attention supports only padded sequences, so the run fails in the first step",
         at=(context, a["net.use_eod_attn_mask_compression"]),
     ),
     refuse(
@@ -79,7 +79,7 @@ PYNATIVE.add(
         ),
         why=(
             "every rank compresses its own part of the sequence, which must be divisible by the compression, so the "
-            "run is rejected in the first step"
+            "run fails in the first step"
         ),
         at=(context, a["net.seq_length"]),
         shows={"tokens": a["net.seq_length"] // context},

@@ -67,12 +67,12 @@ _LEFT_OVER = (
     "increment: {rest} remain"
 )
 _FIRST = (
-    "the batch ramp starts at {start}, which is not a multiple of the data-parallel size {data} x local batch {local} "
-    "= {unit}"
+    "the batch ramp starts at {start}, which is not a multiple of {unit} (data-parallel size {data} × local batch "
+    "size {local})"
 )
 _LATER = (
-    "the batch ramp passes {bad}, which is not a multiple of the data-parallel size {data} x local batch {local} = "
-    "{unit}"
+    "the batch ramp passes {bad}, which is not a multiple of {unit} (data-parallel size {data} × local batch size "
+    "{local})"
 )
 
 

@@ -77,7 +77,7 @@ def bad_recompute_value(job: Job) -> Iterator[Finding]:
     Checks `recompute`, `select_recompute`, `select_comm_recompute` and the two exclude settings of `recompute_config`.
     Each may be a bool, a list with at most one count per pipeline stage, or one such list per virtual chunk. The select
     settings may also be a list of patterns, or a mapping from patterns to one of these values. With `swap_config.swap`
-    on, lists hold layer ids, and a pattern must map to such a list: a bool, or a list of patterns alone, is rejected.
+    on, lists hold layer IDs, and a pattern must map to such a list, so a bool or a list of patterns alone is rejected.
 
     ## Why is this bad?
     The framework rejects a wrong form when it builds the network, after the launch. A negative count is worse: the
@@ -161,7 +161,7 @@ def _before_layer_setting(job: Job, here: Node, pipeline: int | None) -> Iterato
             continue
         count = len(node.items)
         message = Message(
-            "{setting} gives counts for {count} stages, but the run has {pipeline}",
+            "{setting} sets counts for {count} stages, but the run has {pipeline}",
             setting=setting,
             count=count,
             pipeline=pipeline,
@@ -213,7 +213,7 @@ def recompute_beyond_stage(job: Job) -> Iterator[Finding]:
     Compares the counts of a per-stage list with the number of layers in each stage.
 
     ## Why is this bad?
-    This is not an error: the framework recomputes all layers of the stage. However, the list was written for a
+    This is not an error, because the framework recomputes all layers of the stage. However, the list was written for a
     different pipeline layout, so check the list if memory use or speed is unexpected.
 
     ## Example
@@ -244,7 +244,7 @@ def recompute_beyond_stage(job: Job) -> Iterator[Finding]:
                 seen.append(counts)
                 message = Message(
                     (
-                        "recompute has {count} layers for stage {over}, which only has {held}, so all of them are "
+                        "recompute has {count} layers for stage {over}, which has only {held}, so all of them are "
                         "recomputed"
                     ),
                     over=over,

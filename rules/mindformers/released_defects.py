@@ -1,4 +1,4 @@
-"""Known defects in MindFormers releases. They are read from a table, and the affected releases are computed."""
+"""Known defects in MindFormers releases, each with the releases that it affects."""
 
 from preflight.lint.defect_rules import defects
 from preflight.rules.mindformers.names import a

@@ -3,7 +3,7 @@
 ## What it does
 Reports settings in the file that the run does not use: degrees that a parallel mode resets to 1, and gradient
 accumulation with a pipeline. All degrees that are reset because `use_parallel` is False share one note, because runs of
-such files usually switch `use_parallel` on with the command line.
+such files usually set `use_parallel` on the command line.
 
 ## Why is this bad?
 The layout or the global batch size of the run differs from the file.
@@ -60,7 +60,7 @@ def _together(job: Job, switches: list[Switch]) -> Finding:
     )
     first = values[0]
     return Finding(
-        Message("use_parallel is False, so these count as 1: {names}", names=names),
+        Message("use_parallel is False, so these settings count as 1: {names}", names=names),
         job.place(first),
         related,
         key=first.key if first else (),

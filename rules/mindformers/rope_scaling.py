@@ -1,10 +1,10 @@
 """An mcore network cannot be built with its rotary scaling, or has no rotary positions at all.
 
 ## What it does
-With `use_legacy: False` in training, checks the `rope_scaling` mapping: it needs a `factor`, and its numeric settings
-must be numbers. Its type decides how positions are computed. Yarn, as the type or as `position_embedding_type`, needs
-latent attention. Any type other than yarn and rope is accepted, but the network then has no rotary positions. In 1.7,
-the same happens with a `position_embedding_type` that does not exist.
+With `use_legacy: False` in training, checks the `rope_scaling` mapping, which needs a `factor` and whose numeric
+settings must be numbers. Its type decides how positions are computed. Yarn, as the type or as
+`position_embedding_type`, needs latent attention. Any type other than yarn and rope is accepted, but the network then
+has no rotary positions. In 1.7, the same happens with a `position_embedding_type` that does not exist.
 
 ## Why is this bad?
 Every rank fails when it builds the network. Without rotary positions, the network is built and trained, but it cannot

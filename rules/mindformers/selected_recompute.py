@@ -117,11 +117,11 @@ def select_recompute_no_match(job: Job) -> Iterator[Finding]:
 
     ## What it does
     Applies every pattern of `select_recompute`, `select_comm_recompute` and their exclude settings to the operators of
-    the model's decoder layers, as the framework does: split on the two characters `\\.`, each part a regular expression
-    that must match a whole name. Models with unknown operators are not checked.
+    the model's decoder layers, as the framework does: it splits each pattern on the two characters `\\.`, and each part
+    is a regular expression that must match a whole name. Models with unknown operators are not checked.
 
     ## Why is this bad?
-    There is no message: the run starts, needs the memory that the pattern was meant to save, and later runs out of
+    No message is printed. The run starts, needs the memory that the pattern was meant to save, and later runs out of
     memory, or is simply harder to tune. The usual causes are an unescaped dot, a capital letter, a space instead of an
     underscore, names that `qkv_concat` changes (`w1` becomes `w_gate_hidden`), and names of another model.
 
@@ -172,7 +172,7 @@ def _typed(job: Job, item: Item, found: Layers, taken: frozenset[str]) -> Findin
     if cell:
         return Finding(
             Message(
-                "'{pattern}' names the cell {cell}; {setting} only affects operators, so nothing changes",
+                "'{pattern}' names the cell {cell}; {setting} affects only operators, so nothing changes",
                 pattern=item.pattern,
                 cell=cell,
                 setting=item.setting,
@@ -222,7 +222,7 @@ def _defaults(job: Job, setting: str, everything: list[Item], missed: list[Item]
     if hit:
         reached = tuple(item.pattern for item in hit)
         message = Message(
-            "{setting} expands to default patterns, but this model only has operators that match {reached}",
+            "{setting} expands to default patterns, but this model has only operators that match {reached}",
             setting=setting,
             reached=reached,
         )
@@ -265,7 +265,7 @@ def select_recompute_shadowed(job: Job) -> Iterator[Finding]:
         template = "{setting} of '{pattern}' and {more} more" if len(found) > 1 else "{setting} of '{pattern}'"
         what = setting if one.default else Message(template, setting=setting, pattern=one.pattern, more=len(found) - 1)
         message = Message(
-            "{what} has no effect: recompute {full} already recomputes these layers completely",
+            "{what} has no effect, because recompute {full} already recomputes these layers completely",
             what=what,
             full=full.shown,
         )

@@ -75,7 +75,7 @@ for fields, net, built, added in (
                 f"{{{net}.kv_lora_rank}}, {{{net}.qk_pos_emb_head_dim}} and {{{net}.dsa_indexer_n_heads}} of "
                 f"{{{net}.dsa_indexer_head_dim}}"
             ),
-            why="the kernels only support these sizes",
+            why="the sparse-attention kernels support only these sizes",
             at=tuple(n[name] for name in _SIZES),
         ),
         refuse(
@@ -101,7 +101,7 @@ for fields, net, built, added in (
                 f"{{{net}.num_layers}} layers cannot be divided into groups of {{{net}.dsa_index_topk_freq}} that share "
                 "their indices"
             ),
-            why="the last group would be cut off",
+            why="the last group of layers would be incomplete",
             at=(share, n["num_layers"]),
         ),
         refuse(
@@ -114,8 +114,8 @@ for fields, net, built, added in (
         refuse(
             "sparse-share-layers",
             all_of(latent, types.is_a(_LAYOUT), types.length != n["num_layers"]),
-            message=f"dsa_indexer_types has {{length}} entries for {{{net}.num_layers}} layers",
-            why="every layer has an entry",
+            message=f"dsa_indexer_types needs {{{net}.num_layers}} entries, one per layer, not {{length}}",
+            why="the list must have one entry per layer",
             at=(types, n["num_layers"]),
             shows={"length": types.length},
         ),
@@ -154,7 +154,7 @@ MINDFORMERS.add(
             "a stage has {layers} layers, which cannot be divided into groups of {mcore.dsa_index_topk_freq} that share "
             "their indices"
         ),
-        why="a group would span two stages",
+        why="a group of layers would span two stages",
         at=(a["mcore.dsa_index_topk_freq"], pipeline),
         shows={"layers": a["mcore.num_layers"] // pipeline},
     ),

@@ -54,7 +54,7 @@ MINDFORMERS.add(
         "warmup-without-ratio",
         all_of(training, warm, ~a["lr_schedule.warmup_ratio"].written),
         message="warmup_epochs {lr_schedule.warmup_epochs} needs warmup_ratio as well",
-        why="the schedule is computed from both settings, so the run is rejected since 2.1",
+        why="the schedule is computed from both settings, so since 2.1, the run fails if one of them is missing",
         at=(warm,),
     ),
     refuse(

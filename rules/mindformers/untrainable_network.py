@@ -17,16 +17,16 @@ MINDFORMERS.add(
     refuse(
         "network-only-for-inference",
         all_of(mcore, training, any_of(*(network.has(name) for name in SERVED))),
-        message="architectures is {model.model_config.architectures}, a network that is only built for inference",
+        message="architectures is {model.model_config.architectures}, a network that is built only for inference",
         why="the architecture has no network for training, so the trainer crashes when it builds the model",
         at=(network,),
     ),
     refuse(
         "network-only-for-inference-first",
         all_of(mcore, training, any_of(*(network.has(name) for name in FIRST))),
-        message="architectures is {model.model_config.architectures}, a network that is only built for inference",
+        message="architectures is {model.model_config.architectures}, a network that is built only for inference",
         why=(
-            "1.6, the first release with mcore networks, cannot train this network, so the trainer crashes when it "
+            "release 1.6, the first with mcore networks, cannot train this network, so the trainer crashes when it "
             "builds the model"
         ),
         at=(network,),
@@ -57,8 +57,8 @@ MINDFORMERS.add(
             "schedule ends within its warm-up"
         ),
         why=(
-            "the learning rate never decays along the schedule. One of the two values may lack a digit or have one "
-            "too many"
+            "the learning rate never decays along the schedule. One of the two values may lack a digit or have an "
+            "extra digit"
         ),
         severity=Severity.WARNING,
         at=(warm, total),
@@ -83,7 +83,7 @@ MINDFORMERS.add(
         message=(
             "grouped_lr_schedule has no default, and the optimizer has no learning_rate; one of them must set the rate"
         ),
-        why="parameters outside all groups have no learning rate, so the trainer refuses to start",
+        why="parameters outside all groups have no learning rate, so the trainer fails at startup",
         at=(a["grouped_lr_schedule.grouped"],),
     ),
     refuse(

@@ -19,7 +19,7 @@ MINDSPEED.add(
         when=a.use_flash_attn,
         at=(a.sparse_mode,),
         message="--sparse-mode {sparse_mode} does not work with flash attention; only 0 and 2 do",
-        why="the kernel call only supports these two masks, so the run fails at launch",
+        why="the flash-attention kernel supports only sparse modes 0 and 2, so the run fails at launch",
         fixes=(drop(a.sparse_mode), put(a.sparse_mode, 2)),
     ),
     one_of(
@@ -29,7 +29,7 @@ MINDSPEED.add(
         when=a.alibi_fusion_attn_type.is_set,
         unless_framework=CORE_ONLY,
         message="--alibi-fusion-attn-type must be 0 or 2, not {alibi_fusion_attn_type}",
-        why="the kernel only supports these two forms of position bias, so the run fails at launch",
+        why="the kernel supports only types 0 and 2 of the position bias, so the run fails at launch",
         fixes=(put(a.alibi_fusion_attn_type, 2),),
     ),
     refuse(
@@ -64,7 +64,10 @@ MINDSPEED.add(
         at=(a.context_parallel_algo, a.context_parallel_size),
         unless_framework=CORE_ONLY,
         message="fused sparse attention needs kvallgather_cp_algo, not {context_parallel_algo}",
-        why="the indexer needs the keys of all ranks and only supports this algorithm, so the run fails at launch",
+        why=(
+            "the indexer needs the keys of all ranks and does not support the other algorithms, so the run fails at "
+            "launch"
+        ),
         fixes=(put(a.context_parallel_algo, "kvallgather_cp_algo"),),
     ),
     refuse(

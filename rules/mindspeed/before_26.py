@@ -49,7 +49,7 @@ MINDSPEED.add(
         "fb-overlap-zero-memory-level",
         OVERLAP & (ZERO == "level1"),
         at=(ZERO, OVERLAP),
-        message="--moe-fb-overlap works with --moe-zero-memory level0 only, not {moe_zero_memory}",
+        message="--moe-fb-overlap works only with --moe-zero-memory level0, not {moe_zero_memory}",
         why="before 26.0, the overlap cannot recompute the activations that level1 drops, so the run fails at launch",
         fixes=(put(ZERO, "level0"), drop(ZERO)),
     ),
@@ -106,7 +106,7 @@ MINDSPEED.add(
         a.fp8_reuse_quantized_weight & (a.te_gmm_mode == "compatible") & ~OVERLAP,
         at=(a.fp8_reuse_quantized_weight, a.te_gmm_mode),
         message="--fp8-reuse-quantized-weight does not work with --te-gmm-mode compatible without --moe-fb-overlap",
-        why="26.0 cannot keep quantized weights in this mode, so the run fails at launch",
+        why="release 26.0 cannot keep quantized weights in the compatible mode, so the run fails at launch",
         fixes=(drop(a.fp8_reuse_quantized_weight),),
     ),
     refuse(

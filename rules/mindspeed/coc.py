@@ -13,7 +13,7 @@ MINDSPEED = ConstraintSet(
 )
 BASIC = "megatron_basic/transformer_engine_basic.py"
 SUB = (a.coc_parallel_num, a.coc_mode, a.coc_fused_kernel)
-LEAVE = drop(a.use_ascend_coc, also=SUB, title="remove coc and its options")
+LEAVE = drop(a.use_ascend_coc, also=SUB, title="remove CoC and its options")
 
 MINDSPEED.add(
     refuse(
@@ -54,9 +54,9 @@ MINDSPEED.add(
         a.use_ascend_coc & a.coc_fused_kernel & (a.tensor_model_parallel_size != 8),
         severity=Severity.WARNING,
         at=(a.coc_fused_kernel, a.tensor_model_parallel_size),
-        message="the fused kernel of coc supports only a tensor-parallel size of 8, not {tensor_model_parallel_size}",
+        message="the fused CoC kernel supports only a tensor-parallel size of 8, not {tensor_model_parallel_size}",
         why="the requirement is documented upstream, but no validator checks it",
-        fixes=(drop(a.coc_fused_kernel, title="use coc's script mode"),),
+        fixes=(drop(a.coc_fused_kernel, title="use the script mode of CoC"),),
     ),
     one_of(
         "coc-parallel-num",
@@ -65,7 +65,7 @@ MINDSPEED.add(
         when=a.use_ascend_coc & ~a.coc_fused_kernel,
         at=(a.coc_parallel_num,),
         message="--coc-parallel-num must be 1, 2, 4 or 8, not {coc_parallel_num}",
-        why="the split count is only checked at the first matrix product, so the run crashes after loading",
+        why="the split count is checked only at the first matrix product, so the run crashes after loading",
         fixes=(put(a.coc_parallel_num, 2), put(a.coc_parallel_num, 4)),
     ),
     one_of(
@@ -75,7 +75,7 @@ MINDSPEED.add(
         when=a.use_ascend_coc,
         at=(a.coc_mode,),
         message="--coc-mode must be 0, 1 or 2, not {coc_mode}",
-        why="the mode is only checked when the linear layers are set up, so the run crashes after loading",
+        why="the mode is checked only when the linear layers are set up, so the run crashes after loading",
         fixes=(drop(a.coc_mode),),
     ),
     refuse(
@@ -88,7 +88,7 @@ MINDSPEED.add(
         at=(a.coc_parallel_num, a.seq_length, a.micro_batch_size),
         shows={"rows": a.seq_length * a.micro_batch_size // a.context_parallel_size},
         message="{rows} rows cannot be split into {coc_parallel_num} parts (--coc-parallel-num)",
-        why="in script mode the rows of the left matrix must be a multiple of the split count",
+        why="in script mode, the rows of the left matrix must be a multiple of the split count",
     ),
     refuse(
         "coc-parallel-num-without-effect",
@@ -96,8 +96,8 @@ MINDSPEED.add(
         severity=Severity.WARNING,
         at=(a.coc_parallel_num,),
         fixes=(drop(a.coc_parallel_num, safety=Safety.SAFE),),
-        message="--coc-parallel-num has no effect: --coc-fused-kernel takes precedence",
-        why="the fused kernel chooses the split itself",
+        message="--coc-parallel-num has no effect, because --coc-fused-kernel takes precedence",
+        why="the fused kernel chooses the number of parts itself",
     ),
     refuse(
         "coc-options-without-effect",
@@ -112,7 +112,7 @@ MINDSPEED.add(
             ),
             put(a.use_ascend_coc),
         ),
-        message="options of coc have no effect without --use-ascend-coc",
+        message="the options of CoC have no effect without --use-ascend-coc",
         why="without --use-ascend-coc, communication is not hidden",
     ),
     refuse(
@@ -160,8 +160,8 @@ MINDSPEED.add(
         a.use_ascend_mc2 & a.fp8 & (a.fp8_recipe != "mxfp8"),
         at=(a.fp8_recipe, a.use_ascend_mc2),
         fixes=(put(a.fp8_recipe, "mxfp8"), drop(a.use_ascend_mc2)),
-        message="--use-ascend-mc2 in FP8 works with the mxfp8 recipe only, not {fp8_recipe}",
-        why="the fused kernel can only read the scales of this recipe, so the run fails at launch",
+        message="--use-ascend-mc2 in FP8 works only with the mxfp8 recipe, not {fp8_recipe}",
+        why="the fused kernel can read only the scales of the mxfp8 recipe, so the run fails at launch",
         upstream={"mindspeed": f"{CORE}{BASIC}:91", "mindspeed-llm": f"{LLM}{BASIC}:58"},
     ),
     refuse(
@@ -188,7 +188,7 @@ MINDSPEED_LLM.add(
         a.num_experts.is_set & a.use_ascend_mc2 & a.moe_grouped_gemm,
         at=(a.use_ascend_mc2, a.moe_grouped_gemm),
         fixes=(drop(a.use_ascend_mc2), drop(a.moe_grouped_gemm)),
-        message="--use-ascend-mc2 does not work with --moe-grouped-gemm in a mixture of experts",
+        message="--use-ascend-mc2 does not work with --moe-grouped-gemm in mixture-of-experts models",
         why="there is no fused kernel for grouped matrix products, so the run fails at launch",
     ),
 )

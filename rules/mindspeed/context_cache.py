@@ -73,7 +73,7 @@ MINDSPEED.add(
         message="--use-ulysses-allgather-kv needs ulysses_cp_algo, not {context_parallel_algo}",
         fixes=(drop(GATHER), put(a.context_parallel_algo, "ulysses_cp_algo")),
         why=(
-            "the option replaces the exchange of keys and values in Ulysses and only works with this algorithm, so "
+            "the option replaces the exchange of keys and values in Ulysses and works only with ulysses_cp_algo, so "
             "the run fails at launch"
         ),
     ),
@@ -83,7 +83,7 @@ MINDSPEED.add(
         at=(GATHER,),
         fixes=(drop(GATHER),),
         message="--use-ulysses-allgather-kv needs --group-query-attention",
-        why="gathering is only supported with grouped-query attention, where it is faster, so the run fails at launch",
+        why="gathering is supported only with grouped-query attention, where it is faster, so the run fails at launch",
     ),
     refuse(
         "reset-mask-variable-lengths",

@@ -34,8 +34,8 @@ BAD_DEGREE = (
     "{ulysses_degree_in_cp} and at least twice as large"
 )
 BAD_HEADS = (
-    "{num_attention_heads} heads are not divisible by ulysses degree {ulysses_degree_in_cp} x tensor parallel "
-    "{tensor_model_parallel_size}"
+    "{num_attention_heads} heads are not divisible by --ulysses-degree-in-cp {ulysses_degree_in_cp} × "
+    "tensor-parallel size {tensor_model_parallel_size}"
 )
 SIZES = (a.ulysses_degree_in_cp, a.context_parallel_size)
 HEADS = (a.ulysses_degree_in_cp, a.num_attention_heads, a.tensor_model_parallel_size)
@@ -46,14 +46,14 @@ MINDSPEED.add(
         RING & ALIBI & ((a.alibi_fusion_attn_type != 2) | (a.attention_mask_type != "causal")),
         unless_framework="mindspeed-llm",
         message="ring attention with ALiBi needs --alibi-fusion-attn-type 2 and the causal mask",
-        why="the ring kernel only supports this form of position bias, so the run fails at launch",
+        why="the ring kernel supports ALiBi only in this form, so the run fails at launch",
         fixes=(put(a.alibi_fusion_attn_type, 2),),
     ),
     refuse(
         "alibi-context-algo",
         ON & ALIBI & (a.context_parallel_algo != "megatron_cp_algo"),
         unless_framework="mindspeed-llm",
-        message="ALiBi with context parallelism works with megatron_cp_algo only, not {context_parallel_algo}",
+        message="ALiBi with context parallelism works only with megatron_cp_algo, not {context_parallel_algo}",
         why="the other algorithms do not pass on the position bias, so the run fails at launch",
         fixes=(put(a.context_parallel_algo, "megatron_cp_algo"),),
     ),
@@ -112,9 +112,9 @@ MINDSPEED.add(
         # the value of the older name is copied after this check
         GATHER & a.attention_mask_type.given & (a.attention_mask_type.written != "causal"),
         at=(a.attention_mask_type, a.context_parallel_algo),
-        message="kvallgather_cp_algo works with the causal attention mask only, not {attention_mask_type}",
+        message="kvallgather_cp_algo works only with the causal attention mask, not {attention_mask_type}",
         why=(
-            "each rank only receives the keys of earlier tokens, which only suits the causal mask, so the run fails "
+            "each rank receives only the keys of earlier tokens, which suits only the causal mask, so the run fails "
             "at launch"
         ),
         fixes=(put(a.attention_mask_type, "causal"),),
@@ -134,8 +134,8 @@ MINDSPEED.add(
         a.num_attention_heads,
         when=ON & (a.context_parallel_algo == "ulysses_cp_algo"),
         message=(
-            "{num_attention_heads} heads are not divisible by context {context_parallel_size} x tensor "
-            "{tensor_model_parallel_size} ranks (Ulysses)"
+            "{num_attention_heads} heads are not divisible by context-parallel size {context_parallel_size} × "
+            "tensor-parallel size {tensor_model_parallel_size} (Ulysses)"
         ),
         at=(a.context_parallel_size, a.tensor_model_parallel_size, a.num_attention_heads),
         why="with Ulysses, every rank must hold whole heads (key-value heads are repeated), so the run fails at launch",
@@ -148,7 +148,7 @@ MINDSPEED.add(
         (HYBRID | ADAPTIVE) & (U == 1),
         severity=Severity.WARNING,
         at=SIZES,
-        message="--ulysses-degree-in-cp 1 is a plain ring; it must be more than 1",
+        message="--ulysses-degree-in-cp 1 is a plain ring; the degree must be above 1",
         why="the hybrid groups cost time and have no benefit",
         fixes=(put(a.context_parallel_algo, "megatron_cp_algo"), put(U, 2)),
     ),
@@ -157,8 +157,8 @@ MINDSPEED.add(
         ON & (a.ckpt_format == "torch_dist") & a.save.is_set & ~a.context_parallel_algo.is_in("megatron_cp_algo"),
         severity=Severity.NOTE,
         message=(
-            "torch_dist checkpoints, the default, are documented for megatron_cp_algo only, "
-            "not for {context_parallel_algo}"
+            "torch_dist checkpoints, the default, are documented only for megatron_cp_algo, not for "
+            "{context_parallel_algo}"
         ),
         why="no validator checks this; whether saving or loading fails depends on the model",
         at=(a.ckpt_format, a.context_parallel_algo),
@@ -170,7 +170,7 @@ MINDSPEED.add(
         GATHER & (a.transformer_impl == "local"),
         severity=Severity.NOTE,
         at=(a.transformer_impl, a.context_parallel_algo),
-        message="kvallgather_cp_algo is documented for --transformer-impl transformer_engine only",
+        message="kvallgather_cp_algo is documented only for --transformer-impl transformer_engine",
         why="no validator checks this, and published examples use the local implementation",
         versions=">=26",
     ),

@@ -15,8 +15,8 @@ ONE_STAGE = (LAYOUT.is_none & a.num_layers_per_virtual_pipeline_stage.is_none) |
 )
 PER_STAGE = a.micro_batch_size * PP * a.data_parallel_size
 HOOKS = (
-    "the overlap has a hand-written order of forward and backward passes, which the other option would replace, so "
-    "the run fails at launch"
+    "the forward-backward overlap defines its own order of forward and backward passes, which the other option would "
+    "replace, so the run fails at launch"
 )
 
 MINDSPEED.add(
@@ -27,8 +27,8 @@ MINDSPEED.add(
         a.overlap_grad_reduce,
         fixes=(drop(a.overlap_grad_reduce, also=(a.overlap_param_gather,)), LEAVE),
         why=(
-            "with this overlap, gradients are not finished in the order that the buckets of the reduction expect, so "
-            "the run fails at launch"
+            "with the forward-backward overlap, gradients are not finished in the order that the buckets of the "
+            "reduction expect, so the run fails at launch"
         ),
     ),
     clash(
@@ -45,7 +45,7 @@ MINDSPEED.add(
         "fb-overlap-legacy-models",
         ON,
         a.use_legacy_models,
-        why="legacy models do not have this layer, so the run fails at launch",
+        why="legacy models do not have the overlapped expert layer, so the run fails at launch",
     ),
     clash("fb-overlap-tp-extend-ep", ON, a.moe_tp_extend_ep, why=HOOKS),
     clash(
@@ -68,7 +68,7 @@ MINDSPEED.add(
         at=(a.moe_token_dispatcher_type, ON),
         message="--moe-fb-overlap needs --moe-token-dispatcher-type alltoall, not {moe_token_dispatcher_type}",
         fixes=(put(a.moe_token_dispatcher_type, "alltoall"), LEAVE),
-        why="only this exchange can be split in two, so the run fails at launch",
+        why="only the all-to-all exchange can be split in two, so the run fails at launch",
     ),
     refuse(
         "fb-overlap-expert-tensor",
@@ -130,8 +130,8 @@ MINDSPEED.add(
         fixes=(put(a.global_batch_size, PER_STAGE * 2), LEAVE),
         layout=True,
         message=(
-            "--moe-fb-overlap with virtual stages needs a global batch of at least {least}, twice the "
-            "micro-batch x pipeline x data-parallel sizes, not {global_batch_size}"
+            "--moe-fb-overlap with virtual stages needs a global batch size of at least {least}, twice the product "
+            "of the micro-batch, pipeline-parallel and data-parallel sizes, not {global_batch_size}"
         ),
         why="two micro-batches must be in flight on each stage, so the run fails at launch",
     ),

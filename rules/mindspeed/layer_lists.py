@@ -54,8 +54,8 @@ _DISAGGREGATED = (
     "more than the number of pipeline stages"
 )
 _COUNTED = (
-    "--num-layer-list does not work with counting embedding or loss as layers: {pipeline} + {counted} are not divisible "
-    "by {pipeline} stages"
+    "embedding and loss cannot be counted as layers with --num-layer-list, because {pipeline} + {counted} is not "
+    "divisible by {pipeline} stages"
 )
 _SUM = "--num-layer-list adds up to {total}, but the model has {count} layers"
 
@@ -79,7 +79,7 @@ def num_layer_list_sum(job: Job) -> Iterator[Finding | Unverified]:
 
     ## Why is this bad?
     MindSpeed-LLM rejects a list with a different length when it validates arguments, and a different sum when it builds
-    the model config: every rank fails at launch.
+    the model config, so every rank fails at launch.
 
     ## Example
         --num-layers 10 --pipeline-model-parallel-size 4 --num-layer-list 3,3,2,1
@@ -301,8 +301,8 @@ def fb_overlap_layers(job: Job) -> Iterator[Finding | Unverified]:
 
     ## Why is this bad?
     The overlap pairs the forward pass of one layer with the backward pass of another, and an empty chunk has neither.
-    MindSpeed rejects the run at launch. Its check reads "the first" element of an unordered set, so the result can
-    depend on the numbers in the list.
+    The run fails at launch. MindSpeed's check reads "the first" element of an unordered set, so the result can depend
+    on the numbers in the list.
 
     ## Example
         --num-layers 16 --num-layers-per-virtual-pipeline-stage 2 --moe-fb-overlap --noop-layers 12,15

@@ -54,8 +54,8 @@ MINDSPEED_LLM.add(
         a.use_glm_rope,
         a.use_fused_rotary_pos_emb,
         why=(
-            "the fused kernel always rotates the whole head, but this option rotates only part of it, so the run "
-            "fails at launch"
+            "the fused kernel always rotates the whole head, but --use-glm-rope rotates only part of the head, so "
+            "the run fails at launch"
         ),
     ),
     refuse(
@@ -72,8 +72,8 @@ MINDSPEED_LLM.add(
         at=(a.tokenizer_padding_side, a.position_embedding_type),
         message="ALiBi does not work with --tokenizer-padding-side left",
         why=(
-            "the position bias counts positions from the left, so padding cannot be on that side, and the run "
-            "fails at launch"
+            "the position bias counts positions from the left, so the padding must be on the right; otherwise, the "
+            "run fails at launch"
         ),
         fixes=(put(a.tokenizer_padding_side, "right"),),
     ),
@@ -89,7 +89,7 @@ MINDSPEED_LLM.add(
         YARN & POSITIONS.is_none,
         at=(a.rope_scaling_type,),
         message="yarn needs --rope-scaling-original-max-position-embeddings",
-        why="the scaling is computed from this option, so the run fails at launch without it",
+        why="the scaling is computed from the missing option, so the run fails at launch",
         fixes=(drop(a.rope_scaling_type),),
     ),
     refuse(
@@ -97,7 +97,7 @@ MINDSPEED_LLM.add(
         YARN & POSITIONS.is_set & a.multi_head_latent_attention & (a.rope_scaling_factor == 0),
         at=(a.rope_scaling_factor, a.rope_scaling_type),
         message="yarn needs --rope-scaling-factor",
-        why="positions are divided by this factor, so it must not be 0; otherwise, the run fails at launch",
+        why="positions are divided by the scaling factor, which must not be 0; otherwise, the run fails at launch",
         fixes=(drop(a.rope_scaling_type),),
     ),
     refuse(
@@ -105,10 +105,11 @@ MINDSPEED_LLM.add(
         YARN & OTHER_FACTOR,
         at=(a.rope_scaling_factor, a.max_position_embeddings, POSITIONS),
         message=(
-            "--rope-scaling-factor {rope_scaling_factor} does not equal --max-position-embeddings "
-            "{max_position_embeddings} / the original {rope_scaling_original_max_position_embeddings}"
+            "--rope-scaling-factor {rope_scaling_factor} must equal --max-position-embeddings "
+            "{max_position_embeddings} / --rope-scaling-original-max-position-embeddings "
+            "{rope_scaling_original_max_position_embeddings}"
         ),
-        why="2.1 requires that the factor matches exactly, so the run fails at launch",
+        why="release 2.1 requires that the factor matches exactly, so the run fails at launch",
         after=("mindspeed-llm/yarn-latent-factor",),
         fixes=(put(a.max_position_embeddings, a.rope_scaling_factor * POSITIONS),),
     ),
@@ -117,8 +118,8 @@ MINDSPEED_LLM.add(
         a.enable_share_memory,
         a.reset_position_ids,
         why=(
-            "the data to share are the ends of the samples, which only exist with that option, so the run fails at "
-            "launch"
+            "the shared data are the ends of the samples, which exist only with --reset-position-ids, so the run "
+            "fails at launch"
         ),
     ),
     refuse(

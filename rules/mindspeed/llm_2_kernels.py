@@ -61,7 +61,7 @@ MINDSPEED_LLM.add(
         "advance-selective",
         ADVANCE & (a.recompute_granularity == "selective"),
         message="--recompute-in-advance does not work with selective recomputation",
-        why="recomputation in advance only supports whole layers, so the run fails at launch",
+        why="recomputation in advance supports only whole layers, so the run fails at launch",
         fixes=(drop(ADVANCE),),
     ),
     refuse(
@@ -72,7 +72,7 @@ MINDSPEED_LLM.add(
             "--recompute-in-advance needs --num-layers-per-virtual-pipeline-stage 1, "
             "not {num_layers_per_virtual_pipeline_stage}"
         ),
-        why="before 2.2, other sizes are rejected, so the run fails at launch",
+        why="before 2.2, any other size makes the run fail at launch",
         fixes=(drop(ADVANCE),),
     ),
     refuse(
@@ -82,8 +82,8 @@ MINDSPEED_LLM.add(
         & (a.pad_to_multiple_of % (a.tensor_model_parallel_size * a.context_parallel_size) != 0),
         at=(a.pad_to_multiple_of, a.tensor_model_parallel_size, a.context_parallel_size),
         message=(
-            "--pad-to-multiple-of {pad_to_multiple_of} is not a multiple of tensor {tensor_model_parallel_size} x "
-            "context {context_parallel_size}"
+            "--pad-to-multiple-of {pad_to_multiple_of} is not a multiple of tensor-parallel size "
+            "{tensor_model_parallel_size} × context-parallel size {context_parallel_size}"
         ),
         why="samples cannot be split evenly over the ranks, so the run fails at launch",
         layout=True,
@@ -126,7 +126,7 @@ MINDSPEED_LLM.add(
         a.use_fused_mlp & ~a.swiglu,
         at=(a.use_fused_mlp,),
         message="--use-fused-mlp needs --swiglu",
-        why="the kernel can only compute this activation, so the run fails at launch",
+        why="the kernel can compute only SwiGLU, so the run fails at launch",
         fixes=(drop(a.use_fused_mlp),),
     ),
     refuse(
@@ -145,7 +145,7 @@ MINDSPEED_LLM.add(
         _half(a.o2_gradient | a.o2_optimizer),
         at=(a.o2_gradient, a.o2_optimizer),
         message="--o2-gradient and --o2-optimizer need --bf16",
-        why="both options only support bf16 as half precision, so the run fails at launch",
+        why="both options support only bf16 as half precision, so the run fails at launch",
         fixes=(put(a.bf16),),
     ),
     refuse(
@@ -160,21 +160,24 @@ MINDSPEED_LLM.add(
         "fused-rmsnorm-kind",
         a.use_fused_rmsnorm & (a.normalization != "RMSNorm"),
         message="--use-fused-rmsnorm needs --normalization RMSNorm, not {normalization}",
-        why="the kernel can only compute this norm, so the run fails at launch",
+        why="the kernel can compute only RMSNorm, so the run fails at launch",
         fixes=(put(a.normalization, "RMSNorm"), drop(a.use_fused_rmsnorm)),
     ),
     needs(
         "fused-swiglu-kind",
         a.use_fused_swiglu,
         a.swiglu,
-        why="the kernel can only compute this activation, so the run fails at launch",
+        why="the kernel can compute only SwiGLU, so the run fails at launch",
     ),
     refuse(
         "swap-lora-norm",
         ~a.use_fused_rmsnorm & a.swap_attention & (a.lora_target_modules.length > 0),
         at=(a.swap_attention, a.lora_target_modules),
         message="--swap-attention with LoRA needs --use-fused-rmsnorm",
-        why="before 2.2, only this norm can be swapped with adapters, so the run fails at launch",
+        why=(
+            "before 2.2, only the fused RMSNorm works with both --swap-attention and adapters, so the run fails at "
+            "launch"
+        ),
         fixes=(put(a.use_fused_rmsnorm), drop(a.swap_attention)),
     ),
     needs(

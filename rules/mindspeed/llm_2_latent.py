@@ -20,7 +20,7 @@ def _size(number: int, size: Handle) -> Constraint:
         before & size.is_none,
         at=(MLA,),
         message=lacks(MLA, size),
-        why="the sizes of the projections are computed from this option, so the run fails at launch without it",
+        why="the sizes of the projections are computed from the missing option, so the run fails at launch",
         fixes=(drop(MLA),),
     )
 
@@ -32,7 +32,10 @@ MINDSPEED_LLM.add(
         MLA & (a.padded_base_length < 1),
         at=(a.padded_base_length,),
         message="--padded-base-length {padded_base_length} must be at least 1",
-        why="lengths are padded to multiples of this value, so it must be positive; otherwise, the run fails at launch",
+        why=(
+            "lengths are padded to multiples of --padded-base-length, which must be positive; otherwise, the run "
+            "fails at launch"
+        ),
         fixes=(drop(a.padded_base_length),),
     ),
     *(_size(number, size) for number, size in enumerate(SIZES)),
@@ -50,8 +53,8 @@ MINDSPEED_LLM.add(
         at=(OVERLAP,),
         message="--mla-up-proj-tp-overlap needs --sequence-parallel",
         why=(
-            "the overlap hides the all-gather of the sequence, which only exists with sequence parallelism, so "
-            "the run fails at launch"
+            "the overlap hides the all-gather of the sequence, which exists only with sequence parallelism, so the "
+            "run fails at launch"
         ),
         fixes=(put(a.sequence_parallel), drop(OVERLAP)),
     ),
@@ -76,7 +79,7 @@ MINDSPEED_LLM.add(
         MLA & a.mla_swap_core_attn_out & (a.schedules_method.is_none | (a.schedules_method != "dualpipev")),
         at=(a.mla_swap_core_attn_out, a.schedules_method),
         message="--mla-swap-core-attn-out needs --schedules-method dualpipev",
-        why="the outputs can only be swapped back in the order of this schedule, so the run fails at launch",
+        why="the outputs can only be swapped back in the order of the dualpipev schedule, so the run fails at launch",
         fixes=(drop(a.mla_swap_core_attn_out),),
     ),
     refuse(
@@ -91,7 +94,7 @@ MINDSPEED_LLM.add(
         "latent-divided-context",
         a.mla_fa_divide_qk & (a.context_parallel_size > 1),
         message="--mla-fa-divide-qk does not work with a context-parallel size of {context_parallel_size}",
-        why="the divided kernel only supports whole sequences, so the run fails at launch",
+        why="the divided kernel supports only whole sequences, so the run fails at launch",
         fixes=(drop(a.mla_fa_divide_qk),),
     ),
     refuse(
@@ -99,7 +102,7 @@ MINDSPEED_LLM.add(
         a.mla_fa_divide_qk & (a.context_parallel_size <= 1) & ~a.reset_position_ids,
         at=(a.mla_fa_divide_qk,),
         message="--mla-fa-divide-qk needs --reset-position-ids",
-        why="the divided kernel only supports packed samples, so the run fails at launch",
+        why="the divided kernel supports only packed samples, so the run fails at launch",
         fixes=(put(a.reset_position_ids), drop(a.mla_fa_divide_qk)),
     ),
 )

@@ -65,7 +65,7 @@ MINDSPEED_LLM.add(
         at=(DENSE, FREQUENCY),
         message="--first-k-dense-replace and --moe-layer-freq need --num-experts",
         why="these options choose the layers that have experts, so the run fails at launch without any experts",
-        fixes=(drop(also=(DENSE, FREQUENCY), title="remove the choice of expert layers"),),
+        fixes=(drop(also=(DENSE, FREQUENCY), title="remove the options that select expert layers"),),
     ),
     refuse(
         "expert-layers-half",
@@ -95,14 +95,14 @@ MINDSPEED_LLM.add(
         GREEDY & a.topk_group.is_none,
         at=(a.moe_router_load_balancing_type,),
         message="group_limited_greedy needs --topk-group",
-        why="this router needs the number of groups that a token may choose from, so the run fails at launch",
+        why="the router needs the number of groups that a token may choose from, so the run fails at launch",
     ),
     refuse(
         "greedy-routed-scaling",
         GREEDY & a.topk_group.is_set & a.routed_scaling_factor.is_none,
         at=(a.moe_router_load_balancing_type,),
         message="group_limited_greedy needs --routed-scaling-factor",
-        why="gates are multiplied by this factor, so the run fails at launch without it",
+        why="the gates are multiplied by the missing factor, so the run fails at launch",
     ),
     refuse(
         "greedy-topk-group-range",
@@ -120,7 +120,10 @@ MINDSPEED_LLM.add(
         a.variable_seq_lengths & a.num_experts.is_set & (a.moe_token_dispatcher_type == "allgather"),
         at=(a.variable_seq_lengths, a.moe_token_dispatcher_type),
         message="--variable-seq-lengths does not work with the allgather dispatcher, the default",
-        why="this dispatcher can only gather the same number of tokens from every rank, so the run fails at launch",
+        why=(
+            "the allgather dispatcher can gather only equal numbers of tokens from all ranks, so the run fails at "
+            "launch"
+        ),
         fixes=(put(a.moe_token_dispatcher_type, "alltoall"),),
     ),
     clash(
@@ -129,6 +132,6 @@ MINDSPEED_LLM.add(
         ~a.moe_fb_overlap,
         at=(a.schedules_method,),
         message="--schedules-method dualpipev needs --moe-fb-overlap",
-        why="before 2.2, the schedule only works with the overlap, so the run fails at launch",
+        why="before 2.2, the schedule works only with the overlap, so the run fails at launch",
     ),
 )

@@ -11,7 +11,7 @@ MLA, DSA, QUANT = a.multi_latent_attention, a.enable_dsa_indexer, a.indexer_qk_q
 RESET = DSA & a.reset_attention_mask
 BAD_ALGO = (a.context_parallel_size > 1) & ~a.context_parallel_algo.is_in("ulysses_cp_algo", "kvallgather_cp_algo")
 LATENT = "the option is part of latent attention and cannot work without it, so the run fails at launch"
-ALGO = "the indexer needs the keys of all ranks and only supports this algorithm, so the run fails at launch"
+ALGO = "the indexer needs the keys of all ranks and does not support the other algorithms, so the run fails at launch"
 
 MINDSPEED_LLM.add(
     in_range(
@@ -21,8 +21,8 @@ MINDSPEED_LLM.add(
         when=MLA,
         message="--padded-base-length {padded_base_length} must be at least 1",
         why=(
-            "head sizes are padded to multiples of this value, so it must be positive; otherwise, the run fails at "
-            "launch"
+            "head sizes are padded to multiples of --padded-base-length, which must be positive; otherwise, the run "
+            "fails at launch"
         ),
         fixes=(drop(a.padded_base_length),),
     ),
@@ -40,8 +40,8 @@ MINDSPEED_LLM.add(
         at=(a.mla_up_proj_tp_overlap,),
         message="--mla-up-proj-tp-overlap needs --sequence-parallel (and tensor parallelism)",
         why=(
-            "the overlap hides the all-gather of the sequence, which only exists with sequence parallelism, so "
-            "the run fails at launch"
+            "the overlap hides the all-gather of the sequence, which exists only with sequence parallelism, so the "
+            "run fails at launch"
         ),
         fixes=(put(a.sequence_parallel), drop(a.mla_up_proj_tp_overlap)),
     ),
@@ -77,7 +77,7 @@ MINDSPEED_LLM.add(
         MLA & a.mla_swap_core_attn_out & (a.schedules_method.is_none | (a.schedules_method != "dualpipev")),
         at=(a.mla_swap_core_attn_out,),
         message="--mla-swap-core-attn-out needs --schedules-method dualpipev",
-        why="only this schedule controls the timing of the swap, so the run fails at launch",
+        why="only the dualpipev schedule controls the timing of the swap, so the run fails at launch",
         fixes=(drop(a.mla_swap_core_attn_out),),
     ),
     refuse(
@@ -94,7 +94,7 @@ MINDSPEED_LLM.add(
         DSA,
         a.use_flash_attn,
         at=(DSA,),
-        why="the indexer only selects keys for the flash-attention kernel, so the run fails at launch",
+        why="the indexer selects keys only for the flash-attention kernel, so the run fails at launch",
     ),
     refuse(
         "indexer-context-algo",

@@ -6,7 +6,7 @@ from preflight import Severity
 from preflight.lint.constraint import ConstraintSet, drop, put, refuse
 from preflight.rules.mindspeed.shorthand import a, clash, needs
 
-REPAIR = "states are repaired from replicas, which do not exist with this option, so the run fails at launch"
+REPAIR = "states are repaired from replicas, but no replicas exist with this setting, so the run fails at launch"
 MINDSPEED_LLM = ConstraintSet("mindspeed-llm", why=REPAIR)
 ON, ELASTIC, SPLIT = a.enable_high_availability, a.enable_elastic_training, a.layerwise_disaggregated_training
 REGROUP = "ranks that leave can only be replaced by data-parallel ranks, so the run fails at launch"
@@ -68,7 +68,7 @@ MINDSPEED_LLM.add(
         severity=Severity.WARNING,
         at=(a.num_virtual_stages_per_pipeline_rank, SPLIT),
         message="--layerwise-disaggregated-training needs --num-virtual-stages-per-pipeline-rank 2",
-        why="the documentation requires it, but no validator checks it",
+        why="the documentation requires this setting, but no validator checks it",
         fixes=(put(a.num_virtual_stages_per_pipeline_rank, 2),),
         versions=">=26",
     ),
@@ -96,7 +96,7 @@ MINDSPEED_LLM.add(
         severity=Severity.WARNING,
         at=(a.async_save,),
         fixes=(drop(a.async_save),),
-        message="--async-save is documented for pre-training only, not for LoRA, SFT or DPO",
+        message="--async-save is documented only for pre-training, not for LoRA, SFT or DPO",
         why="no validator checks this",
         versions=">=26.1",
     ),

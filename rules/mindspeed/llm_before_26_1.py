@@ -16,7 +16,10 @@ MINDSPEED_LLM.add(
         a.neat_pack & ~a.reset_position_ids,
         at=(a.neat_pack,),
         message="--neat-pack needs --reset-position-ids",
-        why="before 2.3, only that option marks the ends of samples, so the run fails at launch without it",
+        why=(
+            "before 2.3, only --reset-position-ids marks the ends of samples, so the run fails at launch without "
+            "that option"
+        ),
         fixes=(put(a.reset_position_ids), drop(a.neat_pack)),
     ),
     refuse(
@@ -56,14 +59,14 @@ MINDSPEED_LLM.add(
         "indexer-packed",
         a.enable_dsa_indexer & (a.reset_attention_mask | a.reset_position_ids),
         message="--enable-dsa-indexer does not work with --reset-attention-mask or --reset-position-ids",
-        why="before 26.1, the indexer only supports whole samples, so the run fails at launch",
+        why="before 26.1, the indexer supports only whole samples, so the run fails at launch",
         fixes=(drop(also=(a.reset_attention_mask, a.reset_position_ids), title="do not reset at document ends"),),
     ),
     refuse(
         "indexer-rope",
         a.enable_dsa_indexer & (a.rope_scaling_type != "yarn"),
-        message="--enable-dsa-indexer needs --rope-scaling-type yarn, not {rope_scaling_type}",
-        why="before 26.1, the indexer only supports yarn rotation, so the run fails at launch",
+        message="--enable-dsa-indexer needs --rope-scaling-type yarn",
+        why="before 26.1, the indexer supports only yarn rotation, so the run fails at launch",
         fixes=(put(a.rope_scaling_type, "yarn"),),
     ),
     refuse(
@@ -97,7 +100,7 @@ MINDSPEED_LLM.add(
         severity=Severity.WARNING,
         at=(a.transformer_impl,),
         message="MindSpeed-LLM replaces --transformer-impl {transformer_impl} with local",
-        why="before 26.0, MindSpeed-LLM only has one implementation",
+        why="before 26.0, MindSpeed-LLM has only one implementation",
         fixes=(put(a.transformer_impl, "local", safety=Safety.SAFE),),
     ),
 )

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from preflight.lint.constraint import ConstraintSet, put, refuse
-from preflight.lint.expressions import any_of
-from preflight.rules.mindspeed.shorthand import a
+from preflight.lint.expressions import all_of, any_of
+from preflight.rules.mindspeed.shorthand import a, flag
 from preflight.source.finding import Severity
 
 ROTARY = "mindspeed_llm/core/models/common/embeddings/rotary_pos_embedding.py"
 OTHER_NAMES = ("query_key_value", "dense", "dense_h_to_4h", "dense_4h_to_h", "q_proj", "k_proj", "v_proj", "o_proj")
 """Layer names of the legacy models and of Hugging Face models."""
 YARN = a.rope_scaling_type == "yarn"
+GEMMA = a.spec.has("mindspeed_llm.tasks.models.spec.gemma2_spec")
+"""The layers of Gemma 2; those of GLM-4-0414 are the same, without any of GEMMA_PARTS."""
+GEMMA_PARTS = (
+    ("norm-offset", a.add_rmsnorm_offset, "mindspeed_llm/core/models/common/rms_norm.py:41"),
+    ("embedding-norm", a.input_embeds_norm, "mindspeed_llm/core/transformer/transformer_block.py:279"),
+    ("logit-cap", a.output_logit_softcapping, "mindspeed_llm/core/models/gpt/gpt_model.py:315"),
+    ("query-scale", a.query_pre_attn_scalar, "mindspeed_llm/core/transformer/custom_dot_product_attention.py:164"),
+)
 
 MINDSPEED = ConstraintSet("mindspeed")
 MINDSPEED.add(
@@ -19,8 +27,8 @@ MINDSPEED.add(
         a.use_fused_swiglu & ~a.swiglu,
         severity=Severity.WARNING,
         at=(a.use_fused_swiglu,),
-        message="--use-fused-swiglu has no effect without --swiglu: the activation stays GELU",
-        why="the fused kernel only replaces SwiGLU, so a different model is trained",
+        message="--use-fused-swiglu has no effect without --swiglu, so the activation stays GELU",
+        why="the fused kernel replaces only SwiGLU, so a different model is trained",
         fixes=(put(a.swiglu),),
         after=("mindspeed-llm/fused-swiglu-kind",),
     ),
@@ -28,8 +36,8 @@ MINDSPEED.add(
         "fused-rmsnorm-with-layernorm",
         a.use_fused_rmsnorm & (a.normalization == "LayerNorm"),
         severity=Severity.WARNING,
-        message="--use-fused-rmsnorm has no effect with --normalization {normalization}: the norm stays LayerNorm",
-        why="the fused kernel only replaces RMSNorm, so a different model is trained",
+        message="--use-fused-rmsnorm has no effect with --normalization {normalization}, so the norm stays LayerNorm",
+        why="the fused kernel replaces only RMSNorm, so a different model is trained",
         fixes=(put(a.normalization, "RMSNorm"),),
         after=("mindspeed/fused-rmsnorm", "mindspeed-llm/fused-rmsnorm-kind"),
     ),
@@ -43,7 +51,7 @@ MINDSPEED_LLM.add(
         upstream=f"{ROTARY}:56",
         at=(a.rope_scaling_type,),
         message="yarn needs --rope-scaling-original-max-position-embeddings",
-        why="the correction is computed from this option, so without it the run crashes when the model is built",
+        why="the correction is computed from the missing option, so the run crashes when the model is built",
         after=("mindspeed-llm/yarn-positions",),
     ),
     refuse(
@@ -54,7 +62,7 @@ MINDSPEED_LLM.add(
         message=(
             "a LoRA rank is given without --lora-target-modules, so no adapter is created and all weights are trained"
         ),
-        why="adapters are only created for named modules",
+        why="adapters are created only for named modules",
     ),
     refuse(
         "lora-targets-of-other-names",
@@ -104,4 +112,20 @@ MINDSPEED_LLM.add(
         why="the data is read as plain text for pretraining, and the loss includes the prompts",
         versions=">=2.0",
     ),
+)
+MINDSPEED_LLM.add(
+    *(
+        refuse(
+            f"gemma-{part}-left-out",
+            GEMMA & ~own.given & all_of(*(other.given for _, other, _ in GEMMA_PARTS if other is not own)),
+            severity=Severity.WARNING,
+            at=(a.spec,),
+            upstream=place,
+            message="the run has the other parts of Gemma 2, but not {part}",
+            shows={"part": flag(own)},
+            why="no check requires this option, and the network differs from the one that the weights were trained in",
+            versions=">=2.0",
+        )
+        for part, own, place in GEMMA_PARTS
+    )
 )

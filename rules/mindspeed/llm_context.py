@@ -44,7 +44,7 @@ MINDSPEED_LLM.add(
         a.num_attention_heads,
         when=ON & (a.context_parallel_algo == "mamba_cp_algo"),
         message=(
-            "{num_attention_heads} heads are not divisible by the context-parallel size {context_parallel_size} x the "
+            "{num_attention_heads} heads are not divisible by context-parallel size {context_parallel_size} × "
             "tensor-parallel size {tensor_model_parallel_size}"
         ),
         at=(a.context_parallel_size, a.tensor_model_parallel_size, a.num_attention_heads),

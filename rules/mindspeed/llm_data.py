@@ -17,8 +17,8 @@ MINDSPEED_LLM.add(
         at=(a.context_parallel_algo, a.context_parallel_size),
         message="DeepSeek-V4 with context parallelism needs kvallgather_cp_algo, not {context_parallel_algo}",
         why=(
-            "its compressed attention needs the keys of all ranks and only supports this algorithm, so the run "
-            "fails at launch"
+            "DeepSeek-V4's compressed attention needs the keys of all ranks and supports only kvallgather_cp_algo, "
+            "so the run fails at launch"
         ),
         fixes=(put(a.context_parallel_algo, "kvallgather_cp_algo"),),
     ),
@@ -27,8 +27,8 @@ MINDSPEED_LLM.add(
         a.init_method_xavier_uniform,
         upstream={"mindspeed-llm": "megatron/training/arguments.py:1046"},
         message=(
-            "--init-method-xavier-uniform ends every run, because it is passed to the model's configuration under a "
-            "name that was removed"
+            "--init-method-xavier-uniform makes every run fail, because it is passed to the model's configuration "
+            "under a name that was removed"
         ),
         why=(
             "TransformerConfig has no field scaled_init_method. MindSpeed accepts unknown fields, but "

@@ -17,13 +17,13 @@ MINDSPEED_LLM.add(
         MHC,
         a.use_flash_attn,
         at=(MHC,),
-        why="no other attention supports hyper-connections, so the run fails at launch",
+        why="only flash attention supports hyper-connections, so the run fails at launch",
     ),
     refuse(
         "mhc-context-algo",
         MHC & BAD_ALGO,
         at=(a.context_parallel_algo, MHC),
-        why="the streams can only be split for these algorithms, so the run fails at launch",
+        why="only these algorithms can split the residual streams, so the run fails at launch",
         message=(
             "--enable-mhc with context parallelism needs ulysses_cp_algo or kvallgather_cp_algo, "
             "not {context_parallel_algo}"

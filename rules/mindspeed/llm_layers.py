@@ -65,7 +65,7 @@ MINDSPEED_LLM.add(
         "layer-list-noop",
         BY_LIST & a.noop_layers.is_set & (a.noop_layers != ""),
         fixes=(drop(a.num_layer_list), drop(a.noop_layers)),
-        message="--num-layer-list does not work with --noop-layers: the launch crashes",
+        message="--num-layer-list does not work with --noop-layers, and the launch crashes",
         why=(
             "MindSpeed-LLM tries to drop the list with a notice, but the notice raises a TypeError, so the run fails "
             "at launch"
@@ -109,8 +109,8 @@ MINDSPEED_LLM.add(
         at=(VPP, a.decoder_first_pipeline_num_layers, a.decoder_last_pipeline_num_layers),
         fixes=(drop(VPP),),
         message=(
-            "stages of different sizes cannot be cut into pieces of {num_layers_per_virtual_pipeline_stage} layers; "
-            "use --num-virtual-stages-per-pipeline-rank instead"
+            "stages of different sizes cannot be split into virtual stages of "
+            "{num_layers_per_virtual_pipeline_stage} layers; use --num-virtual-stages-per-pipeline-rank instead"
         ),
         why=(
             "Megatron rejects this combination, so the run fails at launch. At a pipeline-parallel size of 2, "
@@ -137,8 +137,8 @@ MINDSPEED_LLM.add(
         at=(VPP, a.num_layers, PP),
         fixes=(drop(VPP),),
         message=(
-            "{num_layers_per_virtual_pipeline_stage} layers per virtual stage x 2 pipeline stages = all {num_layers} "
-            "layers, so there is only one virtual stage"
+            "{num_layers_per_virtual_pipeline_stage} layers per virtual stage × 2 pipeline stages = all {num_layers} "
+            "layers, so each rank has only one virtual stage"
         ),
         why="with one virtual stage per rank, there is no interleaving, so the run fails at launch",
     ),
@@ -146,7 +146,7 @@ MINDSPEED_LLM.add(
         "capacity-dispatcher",
         CAPACITY.is_set & (a.moe_token_dispatcher_type == "allgather"),
         message="--moe-expert-capacity-factor does not work with the allgather dispatcher, the default",
-        why="this dispatcher cannot drop tokens, so the run fails at launch",
+        why="the allgather dispatcher cannot drop tokens, so the run fails at launch",
         fixes=(put(a.moe_token_dispatcher_type, "alltoall"), drop(CAPACITY)),
     ),
     refuse(
@@ -154,8 +154,8 @@ MINDSPEED_LLM.add(
         CAPACITY.is_set & (a.moe_token_dispatcher_type != "allgather") & (CAPACITY < 0),
         at=(CAPACITY,),
         message=(
-            "a negative --moe-expert-capacity-factor ({moe_expert_capacity_factor}) crashes; without the flag no "
-            "token is dropped"
+            "a negative --moe-expert-capacity-factor ({moe_expert_capacity_factor}) makes the run crash; without the "
+            "option, no token is dropped"
         ),
         why=(
             "MindSpeed-LLM tries to unset the factor with a notice, but the notice raises a TypeError, so the run "
@@ -196,7 +196,7 @@ MINDSPEED_LLM.add(
         GREEDY & a.moe_router_group_topk.is_set & a.moe_router_topk_scaling_factor.is_none,
         at=(a.moe_router_load_balancing_type,),
         message="group_limited_greedy needs --moe-router-topk-scaling-factor",
-        why="gates are scaled by this factor, so the run fails at launch without it",
+        why="the gates are scaled by the missing factor, so the run fails at launch",
         fixes=(put(a.moe_router_topk_scaling_factor, 1.0),),
     ),
     refuse(

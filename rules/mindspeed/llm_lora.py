@@ -15,10 +15,10 @@ MINDSPEED_LLM.add(
         a.num_experts.is_set & LORA & (a.moe_token_dispatcher_type != "alltoall_seq"),
         at=(a.moe_token_dispatcher_type, a.lora_target_modules),
         message=(
-            "LoRA in a mixture of experts needs --moe-token-dispatcher-type alltoall_seq, "
-            "not {moe_token_dispatcher_type}"
+            "LoRA with a mixture of experts needs --moe-token-dispatcher-type alltoall_seq, not "
+            "{moe_token_dispatcher_type}"
         ),
-        why="only this dispatcher passes on the gradients of the adapters, so the run fails at launch",
+        why="only the alltoall_seq dispatcher passes on the gradients of the adapters, so the run fails at launch",
         fixes=(put(a.moe_token_dispatcher_type, "alltoall_seq"),),
     ),
     refuse(
@@ -42,6 +42,7 @@ MINDSPEED_LLM.add(
         LORA & (a.lora_alpha == 0),
         at=(a.lora_alpha,),
         message="--lora-alpha 0 multiplies the output of the adapters by 0, so the model does not change",
+        why="the run takes as long as any other, but the trained adapters have no effect",
         severity=Severity.WARNING,
         upstream="https://github.com/huggingface/peft/blob/v0.7.1/src/peft/tuners/lora/layer.py#scaling",
     ),

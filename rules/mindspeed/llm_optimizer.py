@@ -24,7 +24,7 @@ MINDSPEED_LLM.add(
         a.quant_grads & ~a.moe_fb_overlap & a.gradient_accumulation_fusion,
         severity=Severity.WARNING,
         at=(a.quant_grads,),
-        message="--quant-grads is documented together with --no-gradient-accumulation-fusion",
+        message="--quant-grads is documented only together with --no-gradient-accumulation-fusion",
         why="MindSpeed rejects the combination, but MindSpeed-LLM accepts it",
         fixes=(put(a.gradient_accumulation_fusion, False, title="set --no-gradient-accumulation-fusion"),),
         versions=">=26",

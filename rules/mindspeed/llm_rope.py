@@ -7,7 +7,7 @@ from preflight.rules.mindspeed.shorthand import a
 from preflight.source.finding import Severity
 
 LONG = a.rope_scaling_type == "longrope"
-LONG_WHY = "the scaling is computed from this option, so the run fails at launch without it"
+LONG_WHY = "the scaling is computed from the missing option, so the run fails at launch"
 
 MINDSPEED_LLM = ConstraintSet("mindspeed-llm", why=LONG_WHY)
 MINDSPEED_LLM.add(
@@ -17,8 +17,8 @@ MINDSPEED_LLM.add(
         at=(a.low_freq_factor, a.high_freq_factor),
         message="--low-freq-factor {low_freq_factor} must be below --high-freq-factor {high_freq_factor}",
         why=(
-            "no check catches this: the frequencies between the two are scaled the wrong way round, and the run "
-            "trains with positions that differ from those of the weights"
+            "no check catches this, so the frequencies between the two are scaled in the wrong direction, and the "
+            "run trains with positions that differ from those of the weights"
         ),
         severity=Severity.WARNING,
         upstream="mindspeed_llm/core/models/common/embeddings/rotary_pos_embedding.py:32",
@@ -40,7 +40,21 @@ MINDSPEED_LLM.add(
         a.rope_scaling_type.is_none & a.rope_scaling_factor.given & (a.rope_scaling_factor > 1) & ~a.use_rope_scaling,
         at=(a.rope_scaling_factor,),
         message="--rope-scaling-factor {rope_scaling_factor} has no effect without --rope-scaling-type",
-        why="the rotary frequencies are not scaled, so that weights trained with scaling see other positions",
+        why="the rotary frequencies are not scaled, so weights that were trained with scaling see different positions",
+        severity=Severity.WARNING,
+        upstream="mindspeed_llm/core/models/common/embeddings/rotary_pos_embedding.py",
+    ),
+    refuse(
+        "yarn-covers-too-little",
+        (a.rope_scaling_type == "yarn")
+        & a.rope_scaling_factor.given
+        & (a.rope_scaling_factor * a.rope_scaling_original_max_position_embeddings * 2 <= a.max_position_embeddings),
+        at=(a.rope_scaling_factor, a.rope_scaling_original_max_position_embeddings, a.max_position_embeddings),
+        message=(
+            "a YaRN factor of {rope_scaling_factor} extends {rope_scaling_original_max_position_embeddings} positions to "
+            "half of --max-position-embeddings {max_position_embeddings} or less"
+        ),
+        why="published models state a factor that reaches all positions; with another one, weights see other frequencies",
         severity=Severity.WARNING,
         upstream="mindspeed_llm/core/models/common/embeddings/rotary_pos_embedding.py",
     ),

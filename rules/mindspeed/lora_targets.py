@@ -32,8 +32,8 @@ def lora_empty_stage(job: Job) -> Iterator[Finding | Unverified]:
     `--num-layers-per-virtual-pipeline-stage` layers, consists only of empty layers.
 
     ## Why is this bad?
-    Such a stage has no parameters to adapt. MindSpeed-LLM rejects such a stage before it validates arguments, so every
-    rank fails at launch.
+    Such a stage has no parameters to adapt. MindSpeed-LLM rejects it before it validates the arguments, so every rank
+    fails at launch.
 
     ## Example
     The last stage contains layers 6 and 7, which are both empty.
@@ -123,8 +123,8 @@ def lora_matches_nothing(job: Job) -> Iterator[Finding | Unverified]:
     ## What it does
     For runs with mcore layers, finds names in `--lora-target-modules` that belong to Hugging Face or older layers,
     several names joined with commas into one word, and misspelled mcore names. Nothing is reported if one of the names
-    is unknown. The finding is only a warning if a layer of that name may exist: a misspelled name may be a layer of a
-    fork, and a `--spec` from outside MindSpeed-LLM may build any layer.
+    is unknown. The finding is only a warning if a layer of that name may exist, because a misspelled name may be a
+    layer of a fork, and a `--spec` from outside MindSpeed-LLM may build any layer.
 
     ## Why is this bad?
     peft compares whole names. If none of them is the name of a layer, it raises "Target modules not found in the base
@@ -160,7 +160,7 @@ def lora_matches_nothing(job: Job) -> Iterator[Finding | Unverified]:
         severity = None if sure else Severity.WARNING
         yield Finding(message, job.place(value), key=value.key, severity=severity)
     elif slips:
-        template = "mcore has no layer {names}: peft ignores the name{hint}"
+        template = "mcore has no layer {names}, so peft ignores the name{hint}"
         message = Message(template, names=slips[0], hint=_hint(slips))
         yield Finding(message, job.place(value), key=value.key, severity=Severity.WARNING)
 

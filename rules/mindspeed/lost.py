@@ -34,10 +34,10 @@ MINDSPEED.add(
         layout=True,
         shows={"local": a.seq_length // CP},
         message=(
-            "{local} tokens per context rank are not divisible by the tensor-parallel size "
+            "{local} tokens per context-parallel rank are not divisible by the tensor-parallel size "
             "{tensor_model_parallel_size} with --sequence-parallel"
         ),
-        why="no validator catches this: the embedding cannot be scattered, so the first step fails",
+        why="no validator catches this, so the first step fails because the embedding cannot be scattered",
     ),
     refuse(
         "experts-tensor-first-step",
@@ -51,7 +51,7 @@ MINDSPEED.add(
         message=(
             "a mixture of experts with a tensor-parallel size of {tensor_model_parallel_size} needs --sequence-parallel"
         ),
-        why="no validator catches this: the expert layer raises an error in the first training step",
+        why="no validator catches this, so the expert layer raises an error in the first training step",
         after=("megatron/experts-and-tensor-without-sequence-parallel",),
         fixes=(put(a.sequence_parallel, safety=Safety.SAFE),),
     ),
@@ -87,8 +87,8 @@ def _overruled(line: int, old: Handle, spelling: str, new: Handle, *, wins: bool
         severity=Severity.WARNING,
         at=(new, old),
         upstream=f"{DEPRECATED}:{line}",
-        message=f"{lost} is ignored: {kept} takes precedence",
-        why="both are spellings of one option, and the last one does not take precedence",
+        message=f"{lost} is ignored, because {kept} takes precedence",
+        why="the two options set the same value, and their order on the command line does not matter",
         fixes=(drop(old), drop(new)),
     )
 
@@ -122,7 +122,7 @@ MINDSPEED_LLM.add(
         message="--o2-gradient has no effect, because gradients are kept in fp32",
         why=(
             "the code that read the option was deleted before 26.0 (a05e91c), so gradients take 4 bytes per "
-            "parameter, not 2 as in the manual. Megatron's --grad-reduce-in-bf16 halves them"
+            "parameter, not 2 as in the manual. Megatron's --grad-reduce-in-bf16 halves their size"
         ),
         fixes=(drop(a.o2_gradient, safety=Safety.SAFE), put(a.grad_reduce_in_bf16)),
     ),

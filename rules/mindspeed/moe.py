@@ -24,8 +24,8 @@ MINDSPEED.add(
         layout=True,
         at=(EXTEND, a.num_experts),
         message=(
-            "{num_experts} experts are not divisible by tensor {tensor_model_parallel_size} x expert "
-            "{expert_model_parallel_size} (--moe-tp-extend-ep)"
+            "{num_experts} experts are not divisible by tensor-parallel size {tensor_model_parallel_size} × "
+            "expert-parallel size {expert_model_parallel_size} (--moe-tp-extend-ep)"
         ),
         why=(
             "the flag also distributes experts over tensor-parallel ranks, and all ranks must hold the same "
@@ -55,7 +55,7 @@ MINDSPEED.add(
         at=(CAPACITY, EXTEND),
         fixes=(drop(EXTEND), drop(CAPACITY)),
         message="--moe-tp-extend-ep does not work with --moe-expert-capacity-factor",
-        why="the dispatcher of this option cannot drop tokens, so the run fails at launch",
+        why="the dispatcher that --moe-tp-extend-ep uses cannot drop tokens, so the run fails at launch",
     ),
     refuse(
         "shared-experts-twice",
@@ -157,7 +157,7 @@ MINDSPEED.add(
         a.moe_grouped_gemm,
         at=(HOT,),
         unless_framework=CORE_ONLY,
-        why="hot experts are only supported in grouped matrix products, so the run fails at launch",
+        why="hot experts are supported only in grouped matrix products, so the run fails at launch",
     ),
     refuse(
         "balanced-experts-dispatcher",
@@ -165,7 +165,7 @@ MINDSPEED.add(
         at=(a.moe_token_dispatcher_type, HOT),
         unless_framework=CORE_ONLY,
         message="--balanced-moe-experts needs --moe-token-dispatcher-type alltoall, not {moe_token_dispatcher_type}",
-        why="only this dispatcher supports hot experts, so the run fails at launch",
+        why="only the alltoall dispatcher supports hot experts, so the run fails at launch",
         fixes=(put(a.moe_token_dispatcher_type, "alltoall"), drop(HOT)),
     ),
     clash(
@@ -173,7 +173,7 @@ MINDSPEED.add(
         HOT,
         CAPACITY,
         unless_framework=CORE_ONLY,
-        why="balancing only works if no tokens are dropped, so the run fails at launch",
+        why="balancing works only if no tokens are dropped, so the run fails at launch",
     ),
     refuse(
         "expert-placement-optimizer",
@@ -216,7 +216,7 @@ MINDSPEED_LLM.add(
         fixes=(drop(COUNT), drop(SHARED)),
         why="the size of the shared experts contradicts their count",
         message=(
-            "--n-shared-experts {n_shared_experts} is ignored: --moe-shared-expert-intermediate-size "
+            "--n-shared-experts {n_shared_experts} is ignored, because --moe-shared-expert-intermediate-size "
             "{moe_shared_expert_intermediate_size} takes precedence"
         ),
     ),

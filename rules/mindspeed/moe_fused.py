@@ -8,7 +8,7 @@ from preflight.rules.mindspeed.shorthand import a, needs
 ALLTOALL, FUSED = a.moe_alltoall_overlap_comm, a.moe_alltoall_mc2
 DISPATCHER, GROUPED = a.moe_token_dispatcher_type, a.moe_grouped_gemm
 SEQ, PLAIN = DISPATCHER == "alltoall_seq", DISPATCHER == "alltoall"
-SPLIT = "the overlap only supports layers that are split in this way, so the run fails at launch"
+SPLIT = "the overlap supports only expert layers that are split in the required way, so the run fails at launch"
 PER_STAGE = a.num_layers // a.pipeline_model_parallel_size
 LEVEL, ZERO_LAYERS = a.moe_zero_memory, a.moe_zero_memory_num_layers
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from preflight.lint.constraint import ConstraintSet, drop, put, refuse
 from preflight.rules.mindspeed.shorthand import a, clash, needs
 
-SPLIT = "the overlap only supports layers that are split in this way, so the run fails at launch"
+SPLIT = "the overlap supports only expert layers that are split in the required way, so the run fails at launch"
 MINDSPEED = ConstraintSet("mindspeed", why=SPLIT)
 ALLGATHER, ALLTOALL, FUSED = a.moe_allgather_overlap_comm, a.moe_alltoall_overlap_comm, a.moe_alltoall_mc2
 DISPATCHER, GROUPED, ASYNC = a.moe_token_dispatcher_type, a.moe_grouped_gemm, a.moe_permutation_async_comm

@@ -37,8 +37,8 @@ DOCUMENT = "docs/zh/features/tensor-parallel-2d.md:82"
 RANKED = ("enable_overlap_matmul_with_rs", "enable_overlap_ag_with_matmul", "coc_fused_kernel")
 BACKWARD = "enable_backward_overlap_ag_with_matmul"
 
-ONE = "{names} has no effect in the forward pass: {wins} takes precedence"
-MORE = "{names:and} have no effect in the forward pass: {wins} takes precedence"
+ONE = "{names} has no effect in the forward pass, because {wins} takes precedence"
+MORE = "{names:and} have no effect in the forward pass, because {wins} takes precedence"
 
 
 @rule(

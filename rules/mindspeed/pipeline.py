@@ -76,8 +76,8 @@ MINDSPEED.add(
         why="each rank must hold two chunks with at least one layer each, so the run fails at launch",
         at=(a.num_layers, PP),
         message=(
-            "dualpipev needs at least 2 x {pipeline_model_parallel_size} layers, two per pipeline stage, but "
-            "the model has {num_layers}"
+            "dualpipev needs at least 2 × {pipeline_model_parallel_size} layers, two per pipeline stage, but the "
+            "model has {num_layers}"
         ),
         layout=True,
     ),
@@ -99,8 +99,8 @@ MINDSPEED.add(
         DUALPIPEV & (PP > 1) & (MICRO == PP * 2 - 1),
         severity=Severity.WARNING,
         shows={"count": MICRO, "least": PP * 2},
-        message="{count} micro-batches is one fewer than the {least} that the documentation of dualpipev requires",
-        why="the validator differs from the documentation by one",
+        message="{count} micro-batches are one fewer than the {least} that the documentation of dualpipev requires",
+        why="the validator accepts one micro-batch fewer than the documentation requires",
         at=(a.global_batch_size, a.micro_batch_size, PP),
         fixes=(put(a.global_batch_size, PP * 2 * a.micro_batch_size * a.data_parallel_size),),
     ),
@@ -109,10 +109,10 @@ MINDSPEED.add(
         DUALPIPEV & (a.num_layers // (PP * 2) >= 1) & (a.num_layers % (PP * 2) != 0),
         severity=Severity.WARNING,
         message=(
-            "{num_layers} layers are not a multiple of 2 x {pipeline_model_parallel_size} pipeline stages, as the "
+            "{num_layers} layers are not a multiple of 2 × {pipeline_model_parallel_size} pipeline stages, as the "
             "documentation of dualpipev requires"
         ),
-        why="the validator only checks that there are enough layers, so the chunks become uneven, or layers are lost",
+        why="the validator checks only that there are enough layers, so the chunks become uneven, or layers are lost",
         at=(a.num_layers, PP),
     ),
     refuse(
@@ -125,8 +125,8 @@ MINDSPEED.add(
         ),
         fixes=(drop(VPP),),
         message=(
-            "{num_layers_per_virtual_pipeline_stage} layers per virtual stage x {pipeline_model_parallel_size} "
-            "pipeline stages = all {num_layers} layers, so there is only one virtual stage"
+            "{num_layers_per_virtual_pipeline_stage} layers per virtual stage × {pipeline_model_parallel_size} "
+            "pipeline stages = all {num_layers} layers, so each rank has only one virtual stage"
         ),
         why="with one virtual stage per rank, there is no interleaving, so the run fails at launch",
     ),

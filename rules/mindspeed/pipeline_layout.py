@@ -64,8 +64,8 @@ MINDSPEED.add(
         at=(a.pipeline_model_parallel_layout, PP),
         layout=True,
         message=(
-            "the {layout_num_stages} stages of --pipeline-model-parallel-layout are not a multiple of pipeline "
-            "{pipeline_model_parallel_size}"
+            "the {layout_num_stages} stages of --pipeline-model-parallel-layout are not a multiple of the "
+            "pipeline-parallel size {pipeline_model_parallel_size}"
         ),
         why="every rank must hold the same number of stages, so the run fails at launch",
     ),
@@ -74,7 +74,7 @@ MINDSPEED.add(
         CUSTOM & (a.layout_num_stages % PP == 0) & (a.layout_num_stages > PP) & a.optimize_send_recv_comm,
         at=(a.optimize_send_recv_comm,),
         fixes=(drop(a.optimize_send_recv_comm),),
-        why="the optimized exchange only supports the plain schedule, so the run fails at launch",
+        why="the optimized exchange supports only the plain schedule, so the run fails at launch",
         message="--optimize-send-recv-comm does not work with the virtual stages of --pipeline-model-parallel-layout",
     ),
     refuse(

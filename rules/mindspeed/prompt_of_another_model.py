@@ -1,10 +1,10 @@
 """The prompt template belongs to another family of models.
 
 ## What it does
-For fine-tuning with `--prompt-type`, compares the family of the template with the one family of models that the file
-name, the tokenizer, the checkpoint and `--spec` name. Templates without a family (`default`, `empty`, `chatml`,
-`alpaca` and others) are not compared, and neither are distilled models. For Llama and DeepSeek, the generation is
-compared as well.
+For fine-tuning with `--prompt-type`, compares the family of the template with the model family that the file name, the
+tokenizer, the checkpoint and `--spec` indicate, if they agree on one. Templates without a family (`default`, `empty`,
+`chatml`, `alpaca` and others) are not compared, and neither are distilled models. For Llama and DeepSeek, the
+generation is compared as well.
 
 ## Why is this bad?
 The template decides which tokens begin and end a turn. With the tokens of another model, the loss is computed on a

@@ -24,7 +24,7 @@ MINDSPEED.add(
         at=(a.optimize_send_recv_comm, BUBBLE, ADVANCE),
         message="--optimize-send-recv-comm does not work with recomputation in the pipeline schedule",
         fixes=(drop(a.optimize_send_recv_comm),),
-        why="the optimized exchange only supports the plain schedule, so the run fails at launch",
+        why="the optimized exchange supports only the plain schedule, so the run fails at launch",
     ),
     refuse(
         "recompute-in-bubble-layers",
@@ -71,7 +71,7 @@ MINDSPEED.add(
         at=(a.overlap_p2p_comm,),
         fixes=(drop(a.overlap_p2p_comm),),
         message="--recompute-in-bubble does not work with --no-overlap-p2p-communication",
-        why="the schedule must have overlapped communication, so the run fails at launch",
+        why="the schedule needs overlapped communication, so the run fails at launch",
     ),
     refuse(
         "recompute-in-bubble-align-grad",
@@ -133,8 +133,8 @@ MINDSPEED.add(
         at=(ADVANCE, BUBBLE),
         severity=Severity.WARNING,
         message=(
-            "--recompute-in-bubble and --recompute-in-advance do not work with each other; --recompute-in-bubble "
-            "takes precedence"
+            "--recompute-in-bubble and --recompute-in-advance do not work together; --recompute-in-bubble takes "
+            "precedence"
         ),
         why="the documentation excludes the combination, but no validator checks for it",
         fixes=(drop(ADVANCE), drop(BUBBLE)),

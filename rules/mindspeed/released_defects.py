@@ -1,5 +1,4 @@
-"""Known defects in MindSpeed and MindSpeed-LLM releases. They are read from tables, and the affected releases are
-computed."""
+"""Known defects in MindSpeed and MindSpeed-LLM releases, each with the releases that it affects."""
 
 from preflight.lint.defect_rules import defects
 from preflight.rules.mindspeed.shorthand import a

@@ -3,7 +3,8 @@
 ## What it does
 If the module of `--spec` belongs to the `mindspeed_llm` package, or to `modellink`, its name before 1.0, compares the
 module and the function with those of `mindspeed_llm/tasks/models/spec`. It is an error if one letter is wrong or the
-package has its former name. It is a warning if a digit is different, because the module may be a custom one.
+package has its former name. It is a warning if a digit is different, because the module may be a custom one. A module
+that is in the checkout of the run is not reported.
 
 ## Why is this bad?
 The import fails, and only one line is printed. The run then crashes when it builds the model, or builds the model with
@@ -36,6 +37,7 @@ MODULES = tuple(
     "minimax_spec mtp_spec phi35_moe_spec plm_spec qwen2_moe_spec qwen3_next_spec qwen3_spec".split()
 )
 """The modules of all releases, and of the branch after v26.1.0."""
+SUFFIX = "_spec"
 FUNCTION = "layer_spec"
 """The name of the layer specification in every module."""
 LEAST = 0.75
@@ -58,6 +60,8 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     if not isinstance(value.raw, (list, tuple)) or len(value.raw) != 2:
         return
     module, function = map(str, value.raw)
+    if job.text_of is not None and job.text_of(f"{module.replace('.', '/')}.py") is not None:
+        return
     meant: tuple[str, ...]
     folder, _, name = module.rpartition(".")
     certain = True
@@ -69,7 +73,8 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
             return
         meant = (module, near)
     else:
-        known = nearest(name, MODULES, LEAST)
+        stem = nearest(name.removesuffix(SUFFIX), [one.removesuffix(SUFFIX) for one in MODULES], LEAST)
+        known = f"{stem}{SUFFIX}" if stem is not None else None
         wrong, meant = module, (f"{FOLDER}.{known}", function) if known is not None else ()
         certain = known is not None and _figures(known) == _figures(name)
     if not meant and folder == FOLDER:

@@ -38,7 +38,7 @@ def tp_2d_sizes(job: Job) -> Iterator[Finding | Unverified]:
     Checks that `--tp-x` times `--tp-y` equals `--tensor-model-parallel-size` if `--tp-2d` is on. Both default to 1.
 
     ## Why is this bad?
-    MindSpeed checks the sizes with floor division, so 3 x 2 passes for 8, and a size of 0 causes a division by zero. If
+    MindSpeed checks the sizes with floor division, so 3 × 2 passes for 8, and a size of 0 causes a division by zero. If
     wrong sizes pass, the run crashes when the process groups are created, after it has waited in the queue.
 
     ## Example
@@ -65,7 +65,7 @@ def tp_2d_sizes(job: Job) -> Iterator[Finding | Unverified]:
     fixes = tuple(repairs(arguments, tensor, (x, y)))
     yield Finding(
         Message(
-            "--tp-x {x} x --tp-y {y} = {product} must equal the tensor-parallel size {tensor}",
+            "--tp-x {x} × --tp-y {y} = {product} must equal the tensor-parallel size {tensor}",
             x=x,
             y=y,
             product=x * y,
@@ -147,7 +147,8 @@ def tp_2d_degenerate(job: Job) -> Iterator[Finding | Unverified]:
     """One of the two directions of 2-D tensor parallelism has only one rank.
 
     ## What it does
-    Reports a warning for `--tp-2d` if `--tp-x` or `--tp-y` is 1: with 8 x 1, all communication runs in one direction.
+    Reports a warning for `--tp-2d` if `--tp-x` or `--tp-y` is 1. With 8 × 1, for example, all communication runs in one
+    direction.
 
     ## Why is this bad?
     The documentation requires both sizes to be greater than 1, but the validator does not check it. The run has the
@@ -178,7 +179,7 @@ def tp_2d_degenerate(job: Job) -> Iterator[Finding | Unverified]:
     yield Finding(
         "--tp-2d has no effect with a tensor-parallel size of 1"
         if tensor == 1
-        else Message("2-D tensor parallel {x} x {y} splits in one direction only", x=x, y=y),
+        else Message("2-D tensor parallelism with {x} × {y} ranks splits in only one direction", x=x, y=y),
         span=job.place(arguments.given("tp_x"), arguments.given("tp_y"), arguments.given("tp_2d")),
         related=tuple(
             place

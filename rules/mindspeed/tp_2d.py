@@ -49,7 +49,8 @@ MINDSPEED.add(
         a.use_ascend_mc2,
         fixes=(drop(a.use_ascend_mc2, also=(a.sequence_parallel,)), LEAVE),
         message=(
-            "--tp-2d and --use-ascend-mc2 never work together: one forbids sequence parallelism, the other requires it"
+            "--tp-2d and --use-ascend-mc2 never work together, because one forbids sequence parallelism and the "
+            "other requires it"
         ),
         why="one of the two checks fails at launch, whether --sequence-parallel is set or not",
     ),
@@ -73,8 +74,8 @@ MINDSPEED.add(
         ("megatron_cp_algo", "ulysses_cp_algo"),
         when=a.tp_2d,
         message=(
-            "--tp-2d works with the context parallel algorithms megatron_cp_algo and ulysses_cp_algo, "
-            "not with {context_parallel_algo}"
+            "--tp-2d works with the context-parallel algorithms megatron_cp_algo and ulysses_cp_algo, not with "
+            "{context_parallel_algo}"
         ),
         fixes=(
             put(a.context_parallel_algo, "megatron_cp_algo"),
@@ -82,7 +83,7 @@ MINDSPEED.add(
             LEAVE,
         ),
         why=(
-            "2-D tensor parallelism only supports these algorithms, so the run fails at launch. The algorithm is "
+            "2-D tensor parallelism supports only these two algorithms, so the run fails at launch. The algorithm is "
             "checked even when context parallelism is off"
         ),
         at=(a.context_parallel_algo, a.tp_2d),
@@ -115,8 +116,8 @@ MINDSPEED.add(
         fixes=(LEAVE,),
         at=(a.tp_2d, a.num_experts),
         message=(
-            "--tp-2d is given with {num_experts} experts: MindSpeed's documentation excludes mixture-of-experts "
-            "models, but the validator accepts them"
+            "--tp-2d is used with {num_experts} experts, although MindSpeed's documentation excludes "
+            "mixture-of-experts models; the validator accepts them"
         ),
         why="the documentation contradicts itself on mixtures of experts, and no published run combines the two",
     ),
@@ -127,7 +128,7 @@ MINDSPEED.add(
         when=a.tp_2d & (a.tp_y > 1),
         at=(a.tp_y, a.hidden_size),
         after=("mindspeed/tp-2d-sizes",),
-        message="hidden size {hidden_size} is not a multiple of --tp-y {tp_y}",
+        message="the hidden size {hidden_size} is not a multiple of --tp-y {tp_y}",
         why="2-D linear layers and norms must split the hidden size over the y ranks, so building the model fails",
     ),
     divides(
@@ -137,7 +138,7 @@ MINDSPEED.add(
         when=a.tp_2d & (a.tp_x > 1),
         at=(a.tp_x, a.ffn_hidden_size),
         after=("mindspeed/tp-2d-sizes",),
-        message="FFN size {ffn_hidden_size} is not a multiple of --tp-x {tp_x}",
+        message="the FFN size {ffn_hidden_size} is not a multiple of --tp-x {tp_x}",
         why="2-D linear layers must split the FFN size over the x ranks, so building the model fails",
     ),
     refuse(
@@ -159,7 +160,7 @@ MINDSPEED.add(
         at=(a.coc_fused_kernel,),
         fixes=(drop(a.coc_fused_kernel, safety=Safety.SAFE),),
         message="--coc-fused-kernel has no effect without --tp-2d or --use-ascend-coc",
-        why="only these two features read the option, so communication is not hidden",
+        why="only --tp-2d and --use-ascend-coc read the option, so communication is not hidden",
     ),
     needs(
         "backward-overlap-without-fused-kernel",
@@ -186,7 +187,7 @@ MINDSPEED.add(
         },
         message="the fused kernel of 2-D tensor parallelism needs --micro-batch-size 1, not {micro_batch_size}",
         why=(
-            "the kernel computes its output size without the batch dimension, so the documentation only allows a "
+            "the kernel computes its output size without the batch dimension, so the documentation allows only a "
             "micro-batch of 1"
         ),
     ),

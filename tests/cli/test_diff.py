@@ -37,7 +37,7 @@ def test_what_the_run_is_before_and_after(real_cli: Cli, tmp_path: Path) -> None
     assert ran.out.startswith("old.sh -> new.sh\n")
     for line in (
         "  layers per stage  8 8 8 8 -> 10 10 10 10\n",
-        "  global batch      64 samples (micro 1 x 64 x DP 1) -> 128 samples (micro 1 x 128 x DP 1)\n",
+        "  global batch      64 samples (micro 1 × 64 × DP 1) -> 128 samples (micro 1 × 128 × DP 1)\n",
         "  tokens per step   262,144 -> 524,288\n",
         "  new.sh:2:16: --num-layers: 32 -> 40  (the number of parameters)\n",
         "  new.sh:3:108: --global-batch-size: 64 -> 128  (the tokens per step)\n",

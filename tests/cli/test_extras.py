@@ -93,7 +93,7 @@ def test_all_else_works_without_the_extras(words: str, code: int, tmp_path: Path
 def test_a_fix_goes_on_where_only_a_search_needs_numpy(tmp_path: Path) -> None:
     ran = without(list(EXTRAS), "fix", "--unsafe", "run.yaml", folder=tmp_path)
     why = "this needs numpy, which is not installed: pip install numpy"
-    assert ran.stderr == f"preflight: run.yaml: no other layout is searched for: {why}\n"
+    assert ran.stderr == f"preflight: run.yaml: no other layouts were searched: {why}\n"
     assert ran.returncode == 1 and "2 fixed." in ran.stdout
     assert "learning_rate: 3.0e-4" in (tmp_path / "run.yaml").read_text(encoding="utf-8")
 

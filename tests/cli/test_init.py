@@ -20,7 +20,7 @@ def test_it_proposes_and_writes_nothing(cli: Cli, tmp_path: Path) -> None:
     ran = cli("init", "--world-size", "8")
     assert ran.code == 0 and "Found 1 training config:\n  1 run of toy@1.0\n" in ran.out
     assert "  findings: 1 error\n" in ran.out and "world-size = 8" in ran.out
-    assert "preflight-baseline.json would hold 1 finding:" in ran.out
+    assert "preflight-baseline.json would contain 1 finding;" in ran.out
     assert [path.name for path in tmp_path.iterdir()] == ["run.yaml"]
 
 
@@ -52,7 +52,7 @@ def test_a_release_that_only_options_tell_is_a_guess(
     out = capsys.readouterr().out
     assert " (a guess: " in out and '# target = "megatron@' in out
     run(["check", "jobs/train_8b.sh"])
-    told = "The release is unknown: 15 known releases from 0.6.0 to 0.20.0 fit; --target states it, `preflight init`"
+    told = "The release is unknown: 15 known releases from 0.6.0 to 0.20.0 fit; state it with --target, "
     assert told in capsys.readouterr().out
     run(["check", "jobs/train_8b.sh", "--target", "megatron@0.16"])
     assert "guess" not in capsys.readouterr().out

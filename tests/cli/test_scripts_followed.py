@@ -179,9 +179,9 @@ def test_source_path_of_a_part_of_the_project(real_cli: Cli, tmp_path: Path, mon
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        ('["..", "lib"]', "source-path: .. is outside of the project"),
-        ('["/etc"]', "source-path: /etc is outside of the project"),
-        ('["link"]', "source-path: link is outside of the project"),
+        ('["..", "lib"]', "source-path: .. is outside the project"),
+        ('["/etc"]', "source-path: /etc is outside the project"),
+        ('["link"]', "source-path: link is outside the project"),
         ('["libs"]', "source-path: libs is not a folder"),
         ('["run.sh"]', "source-path: run.sh is not a folder"),
         ('"lib"', "source-path must be a list"),

@@ -42,7 +42,7 @@ def test_a_run_fits_on_one_screen(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert len(lines) <= 24
     shown = {line[2:15].strip(): line[15:] for line in lines[1:-1]}
     assert shown["layout"] == "DP 4 · TP 2 · PP 2 · CP 1 on 16 devices, sequence parallel"
-    assert shown["batch"] == "128 = micro 1 x 32 micro-batches x DP 4, 1,048,576 tokens per step"
+    assert shown["batch"] == "128 = micro 1 × 32 micro-batches × DP 4, 1,048,576 tokens per step"
     assert shown["schedule"] == "lr 0.0003 to 3e-05 cosine, warm-up 100, 10,000 steps, 10.5 B tokens"
     assert shown["data"] == "/data/pile_text_document, tokenizer /models/tokenizer.model"
     assert not [line for line in lines if "gate_kept" in line or "doubtful" in line or "kv_lora" in line]

@@ -87,7 +87,7 @@ def test_exit_codes(cli: Cli, files: Path, words: str, code: int) -> None:
         ("check --device TOY-CRAD good.yaml", "there is no device 'TOY-CRAD'; did you mean 'toy-card'?"),
         (
             "check --world-size 8 --nodes 2 --devices-per-node 8 good.yaml",
-            "a world size of 8 contradicts 2 nodes with 8 devices each, which are 16",
+            "a world size of 8 contradicts 2 nodes with 8 devices each, which have 16 devices",
         ),
         ("rules --framework tooy", "there is no framework 'tooy'; did you mean 'toy'?"),
         ("memory --plot none/out.html good.yaml", "none/out.html: cannot be written: No such file or directory"),
@@ -104,7 +104,7 @@ def test_exit_codes(cli: Cli, files: Path, words: str, code: int) -> None:
         ),
         ("check --target tooy good.yaml", "there is no framework 'tooy'; did you mean 'toy'?"),
         ("check --config none.toml good.yaml", "none.toml: does not exist"),
-        ("check", "nothing to check: give files, folders (. for this one), - for stdin, or -- and a command"),
+        ("check", "nothing to check; pass files, folders (. for this one), - for stdin, or -- and a command"),
         ("check --", "command line: no command after --"),
         ("check missing.yaml", "missing.yaml: does not exist"),
         (
@@ -117,7 +117,7 @@ def test_exit_codes(cli: Cli, files: Path, words: str, code: int) -> None:
         ("check -o none/out.txt good.yaml", "none/out.txt: cannot be written: No such file or directory"),
         ("explain toy-nam", "there is no rule 'toy-nam'; did you mean 'toy-name'?"),
         ("schema reprot", "there is no schema 'reprot'; did you mean 'report'?"),
-        ("new-rule Foo", "a rule's id is kebab case, like device-count; 'Foo' is not"),
+        ("new-rule Foo", "a rule id must be in kebab case, such as device-count, not 'Foo'"),
         ("show -f shout good.yaml", "this command prints text or json, not 'shout'"),
         ("show -o none/out.txt good.yaml", "none/out.txt: cannot be written: No such file or directory"),
         ("fix -f json good.yaml", "there is no option '-f' (try `preflight fix --help`)"),

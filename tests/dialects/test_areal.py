@@ -58,7 +58,7 @@ def test_experts_may_have_their_own_layout(backend: str) -> None:
 def test_a_text_that_areal_cannot_parse_is_refused(backend: str) -> None:
     found = errors(report(f'"{backend}"'))
     assert list(found.values()) == [
-        f"{backend} is not a layout: AReaL takes megatron: and sizes, as megatron:d4p2t2",
+        f"{backend} is not a valid layout; AReaL expects megatron: and sizes, such as megatron:d4p2t2",
     ]
 
 

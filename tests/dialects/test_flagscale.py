@@ -174,7 +174,7 @@ def test_a_fix_is_written_where_the_value_stands_and_keeps_comments(tmp_path: Pa
     found = report(tmp_path, body)
     assert said(found) == {
         "unread-key": (
-            "flagscale 0.9.0 has no key sequence_paralel: it refuses the run; did you mean sequence_parallel?"
+            "flagscale 0.9.0 has no key sequence_paralel and rejects the run; did you mean sequence_parallel?"
         ),
         "megatron/save-interval-missing": "--save needs --save-interval, the number of iterations between checkpoints",
     }

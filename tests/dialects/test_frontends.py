@@ -181,7 +181,7 @@ def test_an_option_that_ms_swift_does_not_know_is_refused(tmp_path: Path, real_c
 def test_an_option_of_another_release_is_a_warning(tmp_path: Path) -> None:
     report = swift(tmp_path, "--train_type lora")
     assert said(report) == {
-        "unread-key": "ms-swift 4.5.2 has no key --train_type: it refuses the run; other releases have it"
+        "unread-key": "ms-swift 4.5.2 has no key --train_type and rejects the run; other releases have it"
     }
 
 
@@ -241,7 +241,7 @@ def test_a_slip_in_the_separators_of_a_key_is_written_as_the_key_is(tmp_path: Pa
     text = Source("num_layers: 4\n", "mine.yaml")
     (entry,) = load_yaml(text).tree.entries  # type: ignore[union-attr]
     found = unread(front_end, "--num_layers", entry.key.span, path=("num_layers",), shown="num_layers")
-    assert str(found.message) == "mine 1 has no key num_layers: it refuses the run; did you mean num-layers?"
+    assert str(found.message) == "mine 1 has no key num_layers and rejects the run; did you mean num-layers?"
 
 
 def test_a_key_of_a_front_end_counts_before_megatrons_for_the_same_argument() -> None:

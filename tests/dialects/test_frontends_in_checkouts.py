@@ -119,12 +119,17 @@ def test_a_batch_that_verl_splits_itself_is_no_error_in_a_release_without_that_c
     assert checked(tmp_path / "newer", script, **older)["batch-not-divisible"][0] is Severity.WARNING
 
 
-def test_a_key_of_the_checkouts_own_configs_is_known(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "config",
+    [
+        "verl/trainer/config/ppo_megatron_trainer.yaml",
+        "verl/experimental/fully_async_policy/config/fully_async_ppo_trainer.yaml",
+        "recipe/own/config/own_trainer.yaml",
+    ],
+)
+def test_a_key_of_the_checkouts_own_configs_is_known(tmp_path: Path, config: str) -> None:
     more = "actor_rollout_ref.actor.checkpoint.contents=[model]"
-    own = {
-        "verl/version/version": "0.2.0\n",
-        "verl/trainer/config/ppo_megatron_trainer.yaml": "checkpoint:\n  contents:\n",
-    }
+    own = {"verl/version/version": "0.2.0\n", config: "checkpoint:\n  contents:\n"}
     script = VERL.replace("{more}", f"--config-name=ppo_megatron_trainer {more}").replace("model_engine=megatron ", "")
     assert "unread-key" in checked(tmp_path / "without", script)
     assert "unread-key" not in checked(tmp_path / "own", script, **own)

@@ -111,6 +111,15 @@ def test_what_cannot_be_derived_is_unknown(options: str, names: list[str]) -> No
     assert [name for name in names if arguments.get(name).known] == []
 
 
+@pytest.mark.parametrize(("release", "known"), [("0.6.0", False), ("0.9.0", False), ("0.10.0", True), ("0.20.0", True)])
+def test_before_0_10_a_checkpoint_determines_the_layout_too(release: str, known: bool) -> None:
+    script = f"torchrun --nproc-per-node 8 pretrain_gpt.py {SIZES} --use-checkpoint-args --load x"
+    text = f"{script} --tensor-model-parallel-size 4 --pipeline-model-parallel-size 5 --mock-data\n"
+    found = preflight.check_text(text, name="run.sh", target=f"megatron@{release}")
+    assert ("device-count" in {one.rule for one in found.findings}) is known
+    assert found.jobs[0].arguments.get("tensor_model_parallel_size").known is known
+
+
 def test_without_a_launcher_the_number_of_ranks_is_unknown() -> None:
     reading = read(SIZES, devices=None)
     assert not reading.arguments.get("world_size").known

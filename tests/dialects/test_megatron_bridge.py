@@ -82,7 +82,7 @@ def test_an_unknown_key_is_skipped_in_a_file_and_refused_on_the_command_line(tmp
     assert [(f.severity, f.message) for f in found.findings] == [
         (
             Severity.ERROR,
-            "megatron-bridge 0.6.0 has no key train.micro_batch_sise: it refuses the run; "
+            "megatron-bridge 0.6.0 has no key train.micro_batch_sise and rejects the run; "
             "did you mean train.micro_batch_size?",
         )
     ]
@@ -373,3 +373,19 @@ def test_a_module_of_a_later_megatron_may_be_in_the_one_below(tmp_path: Path, mo
         "train: {train_iters: 9, micro_batch_size: 1, global_batch_size: 8}\nddp: {use_distributed_optimizer: true}\n"
     )
     assert ("megatron/unknown-module" in said(report(tmp_path, f"{train}model: {model}\n"))) is told
+
+
+@pytest.mark.parametrize(("code", "told"), [("conf.pop('save_at_end')\n", False), ("conf.pop('save_at')\n", True)])
+def test_a_key_that_the_started_script_reads_itself_is_known(tmp_path: Path, code: str, told: bool) -> None:
+    launch = (
+        "torchrun --nproc_per_node=8 my.py --config-file conf.yaml checkpoint.save_at_end=true train.train_iters=9\n"
+    )
+    files = {
+        "my.py": f"import megatron.bridge\n{code}",
+        "conf.yaml": "train: {micro_batch_size: 1}\n",
+        "run.sh": launch,
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    found = preflight.check(tmp_path / "run.sh").findings
+    assert ("unread-key" in {one.rule for one in found}) is told

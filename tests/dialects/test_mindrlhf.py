@@ -108,11 +108,11 @@ def test_a_fix_is_written_into_the_file_that_counts(tmp_path: Path, real_cli: Cl
 def test_a_key_that_no_dataclass_has_is_refused(tmp_path: Path) -> None:
     found = said(report(tmp_path, RUN.replace("micro_batch_num: 4", "micro_batch_number: 4")))
     assert found["unread-key"] == (
-        "mindrlhf 0.5.0 has no key actor_config.parallel_config.micro_batch_number: it refuses the run; "
+        "mindrlhf 0.5.0 has no key actor_config.parallel_config.micro_batch_number and rejects the run; "
         "did you mean actor_config.parallel_config.micro_batch_num?"
     )
     found = report(tmp_path, RUN.replace("  use_vllm: 1", "  use_vllm: 1\n  gpu_memory: 0.5"))
-    assert said(found) == {"unread-key": "mindrlhf 0.5.0 has no key generate_config.gpu_memory: it refuses the run"}
+    assert said(found) == {"unread-key": "mindrlhf 0.5.0 has no key generate_config.gpu_memory and rejects the run"}
     later = report(tmp_path, RUN.replace("  batch_size: 2", "  batch_size: 2\n  resume_training: false"))
     assert [f.severity for f in later.findings if f.rule == "unread-key"] == [Severity.WARNING]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from harness import Cli
 
 import preflight
@@ -105,7 +106,7 @@ def test_dapo_is_handed_on_as_grpo(tmp_path: Path) -> None:
 def test_a_key_that_no_class_has_is_refused(tmp_path: Path) -> None:
     found = said(report(tmp_path, RUN.replace("mini_batch_size: 32\n  n_s", "mini_batchsize: 32\n  n_s")))
     assert found == {
-        "unread-key": "mindspeed-rl 2.3.0 has no key rl_config.mini_batchsize: it refuses the run; "
+        "unread-key": "mindspeed-rl 2.3.0 has no key rl_config.mini_batchsize and rejects the run; "
         "did you mean rl_config.mini_batch_size?"
     }
 
@@ -113,7 +114,21 @@ def test_a_key_that_no_class_has_is_refused(tmp_path: Path) -> None:
 def test_a_key_of_another_role_is_refused_too(tmp_path: Path) -> None:
     apart = RUN.replace("  mini_batch_size", "  use_integrated_worker: false\n  mini_batch_size")
     found = said(report(tmp_path, apart + "ref_config:\n  model: tiny\n  micro_batchs: 1\n"))
-    assert found["unread-key"].startswith("mindspeed-rl 2.3.0 has no key ref_config.micro_batchs: it refuses the run")
+    assert found["unread-key"].startswith("mindspeed-rl 2.3.0 has no key ref_config.micro_batchs and rejects the run")
+
+
+@pytest.mark.parametrize(
+    ("file", "told"),
+    [("megatron_config.py", False), ("generate_config.py", True), ("", True)],
+)
+def test_a_key_that_the_checkouts_class_has_is_known(tmp_path: Path, file: str, told: bool) -> None:
+    if file:
+        folder = tmp_path / "mindspeed_rl/config_cls"
+        folder.mkdir(parents=True)
+        (folder / file).write_text("self.own_log_prob_size = None\n", encoding="utf-8")
+    (tmp_path / "setup.py").touch()
+    own = RUN.replace("  stage:", "  own_log_prob_size: 32\n  stage:")
+    assert ("unread-key" in said(report(tmp_path, own))) is told
 
 
 def test_keys_of_older_releases_are_read_as_those(tmp_path: Path) -> None:

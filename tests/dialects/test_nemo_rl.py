@@ -320,7 +320,7 @@ def test_types_are_checked_where_the_release_checks_them(tmp_path: Path, lies: s
     found = report(tmp_path, "grpo: {num_prompts_per_step: 2.5}\n").findings
     refused = [one for one in found if one.rule == "composition-refused"]
     assert [one.severity for one in refused] == ([] if severity is None else [severity])
-    assert lies or refused[0].message.endswith("; earlier releases do not check it")
+    assert lies or refused[0].message.endswith("; earlier releases do not check this")
 
 
 NAMED = "grpo: {adv_estimator: {name: maxrl}}\n"
@@ -428,3 +428,69 @@ def test_a_metric_without_prefix_is_accepted_by_older_releases(tmp_path: Path) -
     assert (found.severity, "before 0.4.0" in found.message) == (Severity.WARNING, True)
     (stated,) = [one for one in preflight.check([str(path)], target="nemo-rl@0.7.0").findings if one.rule == rule]
     assert stated.severity is Severity.ERROR
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        (1, "policy.k0 refers to policy.lost, which the config does not have"),
+        (2, "policy.k0 and policy.k1 refer to policy.lost, which the config does not have"),
+        (5, "policy.k0 and 4 other keys refer to policy.lost, which the config does not have"),
+    ],
+)
+def test_a_missing_key_is_told_once(tmp_path: Path, keys: int, message: str) -> None:
+    lines = "".join(f"  k{number}: ${{policy.lost}}\n" for number in range(keys))
+    found = report(tmp_path, f"{CHILD}sft: {{max_num_steps: 9}}\npolicy:\n{lines}").findings
+    assert [f.message for f in found if f.rule == "composition-refused"] == [message]
+
+
+@pytest.mark.parametrize("padded", ["4", "${policy.megatron_cfg.tensor_model_parallel_size}"])
+def test_a_value_of_a_key_with_another_meaning_is_not_changed(tmp_path: Path, padded: str) -> None:
+    sizes = "tensor_model_parallel_size: 4, context_parallel_size: 2, sequence_parallel: true"
+    parallel = f"megatron_cfg: {{enabled: true, {sizes}}}"
+    base = BASE.replace("  megatron_cfg:\n", f"  make_sequence_length_divisible_by: {padded}\n  {parallel}\n  other:\n")
+    found = preflight.check_text(base, name="run.yaml", target="nemo-rl@0.7.0").findings
+    fix = next(one.fix for one in found if one.rule == "nemo-rl/padding-of-packed-samples")
+    assert fix is None or fix.title == "set make_sequence_length_divisible_by 16"
+    assert fix is None or [edit.key[-1] for edit in fix.edits] == ["make_sequence_length_divisible_by"]
+
+
+ART = "data: {train: {data_path: '${art:data,train}'}, validation: {data_path: '${run.data}'}}\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        ({}, True),
+        ({"src/run/resolvers.py": "import omegaconf\nOmegaConf.register_new_resolver(\n    'art', find)\n"}, False),
+        ({"src/run/resolvers.py": "OmegaConf.register_new_resolver('other', find)\n"}, True),
+    ],
+)
+def test_a_config_that_another_program_resolves_before_is_complete(
+    tmp_path: Path, files: dict[str, str], told: bool
+) -> None:
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    found = report(tmp_path, f"{CHILD}sft: {{max_num_steps: 9}}\n{ART}").findings
+    assert ("composition-refused" in {one.rule for one in found}) is told
+
+
+@pytest.mark.parametrize(
+    ("image", "severity"),
+    [
+        ("nvcr.io/nvidia/nemo-rl:v0.5.0", Severity.ERROR),
+        ("nvcr.io/nvidia/nemo-rl:v0.5.0.nemotron_3_super", Severity.WARNING),
+    ],
+)
+def test_a_variant_of_a_release_is_not_that_release(tmp_path: Path, image: str, severity: Severity) -> None:
+    child = f"{CHILD}sft: {{max_num_steps: 9}}\nrun: {{container: '{image}', path: '${{odd:1}}'}}\n"
+    found = report(tmp_path, child).findings
+    assert {one.severity for one in found if one.rule == "composition-refused"} == {severity}
+
+
+@pytest.mark.parametrize(("nodes", "told"), [(0, True), (1, False)])
+def test_servers_of_the_gym_take_nodes(tmp_path: Path, nodes: int, told: bool) -> None:
+    child = f"{CHILD}cluster: {{num_nodes: 3}}\nenv: {{nemo_gym: {{num_gpu_nodes: {nodes}}}}}\n"
+    found = report(tmp_path, child).findings
+    assert bool({"batch-not-divisible", "nemo-rl/batch-over-ranks"} & {one.rule for one in found}) is told

@@ -247,7 +247,7 @@ CASES = [
         EXPERIMENT,
         ("train", "megatron", "runing"),
         ("train", "megatron", "auto_tune"),
-        "action takes",
+        "action accepts",
     ),
 ]
 

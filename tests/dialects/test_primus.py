@@ -68,7 +68,7 @@ def test_another_framework_is_left_alone(tmp_path: Path) -> None:
 def test_a_word_in_place_of_a_number_is_refused(tmp_path: Path) -> None:
     found = errors(report(tmp_path, more="      train_iters: fifty\n      num_layers: ${LAYERS:two}\n"))
     assert list(found.values()) == [
-        "train_iters is the text fifty; Megatron calculates with it, so it must be a number"
+        "train_iters is the string fifty; it must be a number, because Megatron calculates with it"
     ]
 
 

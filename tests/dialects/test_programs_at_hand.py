@@ -174,6 +174,26 @@ def test_options_that_went_together_show_an_older_release(entry: str, more: str,
     assert found["megatron/old-batch-size"] is severity
 
 
+@pytest.mark.parametrize(
+    ("more", "severity"),
+    [
+        ("--fp16 --lr-warmup-fraction .01 --micro-batch-size 4", Severity.WARNING),
+        ("--bf16 --sequence-parallel --micro-batch-size 4", Severity.ERROR),
+        ("--use-distributed-optimizer --micro-batch-size 4", Severity.ERROR),
+        ("--use-own-option --micro-batch-size 4", Severity.WARNING),
+    ],
+)
+def test_an_option_that_v2_5_has_with_all_others_shows_an_older_release(more: str, severity: Severity) -> None:
+    script = launch("--checkpoint-activations").replace(
+        "--tokenizer-type NullTokenizer --vocab-size 100 --mock-data", ""
+    )
+    script = script.replace("--micro-batch-size 1", more)
+    found = {f.rule: f.severity for f in preflight.check_text(script, name="run.sh").findings}
+    assert found["megatron/old-checkpoint-activations"] is severity
+    stated = preflight.check_text(script, name="run.sh", target="megatron@0.14.0").findings
+    assert {f.rule: f.severity for f in stated}["megatron/old-checkpoint-activations"] is Severity.ERROR
+
+
 def test_a_stated_release_refuses_options_that_went() -> None:
     script = f"torchrun --nproc-per-node 8 pretrain_gpt2.py {OLD} --num-layers 4\n"
     found = preflight.check_text(script, name="run.sh", target="megatron@0.20.0").findings

@@ -167,10 +167,10 @@ def test_the_sizes_of_the_mindspeed_engine_are_read(tmp_path: Path, sizes: str, 
 @pytest.mark.parametrize(
     ("more", "says"),
     [
-        ("--global-batch-size 256", "256 = micro 1 x 32 micro-batches x DP 8"),
-        ("--global-batch-size 64 --tensor-model-parallel-size 4", "64 = micro 1 x 32 micro-batches x DP 2"),
-        ("--micro-batch-size 2 --global-batch-size 64", "64 = micro 2 x 4 micro-batches x DP 8"),
-        ("--context-parallel-size 2 --global-batch-size 32", "32 = micro 1 x 8 micro-batches x DP 4"),
+        ("--global-batch-size 256", "256 = micro 1 × 32 micro-batches × DP 8"),
+        ("--global-batch-size 64 --tensor-model-parallel-size 4", "64 = micro 1 × 32 micro-batches × DP 2"),
+        ("--micro-batch-size 2 --global-batch-size 64", "64 = micro 2 × 4 micro-batches × DP 8"),
+        ("--context-parallel-size 2 --global-batch-size 32", "32 = micro 1 × 8 micro-batches × DP 4"),
     ],
 )
 def test_a_network_that_is_not_read_leaves_the_batch(tmp_path: Path, source: str, more: str, says: str) -> None:

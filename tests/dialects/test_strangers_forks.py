@@ -84,6 +84,7 @@ def test_what_the_entry_script_imports_decides_between_frameworks(tmp_path: Path
         "test_gpt.py",
         "tests/llm/test_pretrain.py",
         "tools/checkpoint/convert.py",
+        "$MEGATRON/tools/checkpoint/qwen_moe_mcore.py",
         "tools/preprocess_data.py",
         "evaluation.py",
         "report_theoretical_memory.py",
@@ -94,6 +95,55 @@ def test_what_the_entry_script_imports_decides_between_frameworks(tmp_path: Path
 )
 def test_a_program_with_its_own_parser_is_left_alone(entry: str) -> None:
     assert not preflight.check_text(launch(entry=entry), name="run.sh").jobs
+
+
+@pytest.mark.parametrize(
+    ("entry", "text", "claimed"),
+    [
+        ("plan.py", "import argparse\nparser = argparse.ArgumentParser()\nargs = parser.parse_args()\n", False),
+        ("tools/plan.py", "from argparse import ArgumentParser\nargs = ArgumentParser().parse_args()\n", False),
+        ("plan.py", "from megatron.training import pretrain\nargs = ArgumentParser().parse_args()\n", True),
+        ("plan.py", "from own.arguments import parse_args\nargs = parse_args()\n", True),
+        ("elsewhere.py", "", True),
+    ],
+)
+def test_a_script_at_hand_with_its_own_parser_is_left_alone(
+    tmp_path: Path, entry: str, text: str, claimed: bool
+) -> None:
+    more = {entry: text} if text else {}
+    files = {"megatron/core/package_info.py": INFO, "megatron/training/arguments.py": PARSER, **more}
+    write(tmp_path, {**files, "run.sh": launch(entry=entry)})
+    assert bool(preflight.check(tmp_path / "run.sh").jobs) is claimed
+
+
+@pytest.mark.parametrize(
+    ("copy", "severity"),
+    [
+        ("Megatron-LM-231007", Severity.WARNING),
+        ("PAI-Megatron-LM-221224", Severity.WARNING),
+        ("Megatron-LM-240405", Severity.ERROR),
+        ("Megatron-LM-2310071", Severity.ERROR),
+        ("My-Megatron-LM-231007", Severity.ERROR),
+    ],
+)
+def test_a_copy_named_after_a_day_before_the_described_releases_is_older(copy: str, severity: Severity) -> None:
+    script = f"export PYTHONPATH=$1/{copy}:$1\n{launch('--batch-size 4')}"
+    assert severities(preflight.check_text(script, name="run.sh"))["megatron/old-batch-size"] is severity
+
+
+def test_a_specification_in_the_checkout_is_not_missing(tmp_path: Path) -> None:
+    option = "--spec mindspeed_llm.tasks.models.spec.qwen4_spec layer_spec"
+    files = {
+        "mindspeed_llm/training/arguments.py": PARSER,
+        "megatron/core/package_info.py": INFO,
+        "megatron/training/arguments.py": PARSER,
+        "pretrain_gpt.py": "from mindspeed_llm import megatron_adaptor\n",
+        "run.sh": launch(option),
+    }
+    write(tmp_path, files)
+    assert "mindspeed-llm/spec-missing" in severities(preflight.check(tmp_path / "run.sh"))
+    write(tmp_path, {"mindspeed_llm/tasks/models/spec/qwen4_spec.py": "layer_spec = 1\n"})
+    assert "mindspeed-llm/spec-missing" not in severities(preflight.check(tmp_path / "run.sh"))
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ def test_a_key_of_another_release(option: str, release: str, expected: Severity 
 def test_a_choice_that_one_neighbour_accepts_is_a_warning() -> None:
     script = VERL.format("").replace("--config-name=ppo_megatron_trainer", "model_engine=megatron")
     found = of("composition-refused", script, "verl@0.7.5")
-    assert found is not None and found.severity is WARNING and "verl@0.8.0 does not refuse it" in found.message
+    assert found is not None and found.severity is WARNING and "verl@0.8.0 accepts it" in found.message
 
 
 @pytest.mark.parametrize(("release", "expected"), [("0.6.9", ERROR), ("0.8.4", ERROR), ("0.9.9", ERROR)])

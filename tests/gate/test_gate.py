@@ -189,8 +189,8 @@ def test_a_refusal_fits_80_columns_and_contains_the_fix(gate):
     assert all(len("sbatch: error: lua: " + line) <= 80 for line in lines)
     text = "\n".join(lines)
     assert (
-        "global batch 63 is not a multiple of" in text
-        and "fix: set the global batch to" in text
+        "the global batch size 63" in text
+        and "fix: set the global batch size to" in text
         and "preflight-override=WHY" in text
     )
 

@@ -30,7 +30,7 @@ def question(*headers: str, body: bytes = b"") -> bytes:
         (question("Content-Length: 9999999999999999"), "the script is larger than"),
         (question("Transfer-Encoding: chunked", body=b"5\r\nabcde\r\n0\r\n\r\n"), "chunked bodies are not supported"),
         (question(), "bodies without a content length are not supported"),
-        (question("Content-Length: 0"), "is empty: there is no job to check"),
+        (question("Content-Length: 0"), "is empty, so there is no job to check"),
         (question("Content-Length: 50", body=b"#!/bin/bash\n"), "the script arrived incomplete"),
     ],
     ids=["negative", "no number", "underscore", "two lengths", "huge", "chunked", "no length", "empty", "cut off"],

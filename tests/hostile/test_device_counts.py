@@ -1,4 +1,4 @@
-"""Layout searches are limited: an impossible number of devices is refused immediately."""
+"""Layout searches are limited: an impossible number of devices is rejected immediately."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def call(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
         (["--nodes", HUGE], f"--nodes must be at most 1,000,000, not {HUGE}"),
         (
             ["--nodes", "200000", "--devices-per-node", "8"],
-            "200000 nodes with 8 devices each are 1600000 devices, more than 1,000,000",
+            "200000 nodes with 8 devices each have 1600000 devices, more than the limit of 1,000,000",
         ),
     ],
 )

@@ -69,7 +69,7 @@ def test_a_name_before_the_end_of_the_options_is_refused(folder: Path, name: str
         ran = preflight(*words)
         assert ran.returncode == 2 and ran.stdout == "", ran
         assert (
-            ran.stderr == f"preflight: {name!r} is both an option and the name of a file: write ./{name} for the file\n"
+            ran.stderr == f"preflight: {name!r} is both an option and the name of a file; write ./{name} for the file\n"
         )
     assert (folder / "bad.sh").read_text() == BAD
 

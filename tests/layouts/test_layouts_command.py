@@ -86,7 +86,7 @@ def test_an_error_that_no_layout_cures_is_said_to_be_one(config: Path, capsys: p
     config.write_text("".join(line for line in EXAMPLE.read_text().splitlines(keepends=True) if "--lr:" not in line))
     code, out, _ = ran(capsys, "run.yaml", *DEVICES, "--show", "1", "--max", "pipeline=1", "--max", "context=1")
     assert (code, "1 shown" in out) == (0, True)
-    assert "no layout fixes these errors of the run (megatron/required-argument); preflight check shows them" in out
+    assert "no layout fixes these errors of the run (megatron/required-argument); `preflight check` shows them" in out
 
 
 @pytest.mark.slow
@@ -103,7 +103,8 @@ def test_the_present_layout_comes_first_and_others_are_of_different_kinds(
     assert classes == sorted(classes)
     text = ran(capsys, "run.yaml", *DEVICES, "--show", "1")[1].splitlines()
     assert text[2].split()[:3] == ["now", "4", "2"]
-    assert any(line.startswith(f"now is rank {now['rank']} by estimated time among the layouts") for line in text)
+    rank = f"the current layout is rank {now['rank']} by estimated time among the layouts"
+    assert any(line.startswith(rank) for line in text)
 
 
 @pytest.mark.slow
@@ -146,7 +147,7 @@ def test_a_present_layout_that_does_not_fit_has_no_place_among_those_that_do(
     text = EXAMPLE.read_text().replace("--tensor-model-parallel-size: 4", "--tensor-model-parallel-size: 1")
     config.write_text(text.replace("--pipeline-model-parallel-size: 2", "--pipeline-model-parallel-size: 1"))
     out = ran(capsys, "run.yaml", "--world-size", "8", "--device", "h100", "--show", "1")[1]
-    assert "now does not fit: " in out and "GiB are missing" in out
+    assert "the current layout does not fit; " in out and "GiB are missing" in out
 
 
 @pytest.mark.slow

@@ -238,7 +238,7 @@ async def test_the_lens_says_layout_and_memory(editor: Editor, tmp_path: Path) -
     asked = types.ExecuteCommandParams(command.command, command.arguments)
     await editor.client.workspace_execute_command_async(asked)
     (told,) = editor.client.messages
-    assert told.message.startswith("GiB of each stage: ") and "the device has " in told.message
+    assert told.message.startswith("GiB per stage: ") and "the device has " in told.message
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def test_a_refusal_that_no_rule_knows_is_told_at_the_option_in_the_words_of_the_
     (found,) = own(report)
     place = f"{ARGUMENTS}:{line_of('own_size % 2')}"
     assert (found.severity, found.upstream, found.key) == (Severity.ERROR, place, ("--own-size",))
-    assert found.message == f"{place} refuses it: own size must be even; here --own-size 3"
+    assert found.message == f"{place} rejects the run: own size must be even; here --own-size 3"
     assert found.span.text == "3"
     assert not report.accepted
     assert not report.undecided
@@ -146,7 +146,7 @@ def test_what_depends_on_the_machine_is_no_error_and_says_what_would_decide_it(t
     report = check(tmp_path, "--own-size 3")
     assert report.undecided
     assert not own(report)
-    assert any(u.because.startswith("refused unless Transformer Engine >= 2.1: too old") for u in report.unknown)
+    assert any(u.because.startswith("rejected unless Transformer Engine >= 2.1: too old") for u in report.unknown)
 
 
 def test_a_source_that_cannot_be_read_leaves_everything_as_the_tables_have_it(tmp_path: Path, says: Judge) -> None:
@@ -254,14 +254,14 @@ def test_where_options_may_be_added_a_refusal_rests_on_those_that_are_typed(
     report = preflight.check(tmp_path / "run.sh", select=["own-check"])
     assert bool(own(report)) is decided
     assert report.undecided is not decided
-    added = "may be refused, depending on options that are added when the job starts: own size must be even"
+    added = "may be rejected, depending on options that are added when the job starts: own size must be even"
     assert any(u.because.startswith(added) for u in report.unknown) is not decided
 
 
 def test_several_things_that_decide_are_named_without_a_direction(tmp_path: Path, says: Judge) -> None:
     unless = ("device capability < 10", "environment variable MODE == 1")
     says(Verdict("may refuse", (refusal("own_size % 2", "odd", "own_size", certain=False, unless=unless),)))
-    told = "may be refused, depending on device capability and environment variable MODE: odd"
+    told = "may be rejected, depending on device capability and environment variable MODE: odd"
     assert any(u.because.startswith(told) for u in check(tmp_path, "--own-size 3").unknown)
 
 

@@ -44,7 +44,7 @@ def test_every_verdict_says_what_is_needed_of_what_there_is() -> None:
 
 def test_a_run_that_is_refused_gets_no_verdict() -> None:
     refused = answer(job(micro=3))
-    assert refused.endswith("GiB, no verdict: the run is refused (batch-not-divisible; `preflight check` shows why)")
+    assert refused.endswith("GiB, no verdict: the run is rejected (batch-not-divisible; `preflight check` shows why)")
     text = memory_text(job(micro=3))
     assert "fits" not in text and "of 79.15 GiB" not in text and "would reduce" not in text
 
@@ -55,18 +55,18 @@ def test_sizes_that_replace_typed_ones_give_no_verdict(real_cli: Cli, tmp_path: 
     options = ("--world-size", "30", "--device", "h100", "--target", "megatron@0.20.0")
     for command in ("memory", "show"):
         shown = real_cli(command, str(script), *options).out
-        assert "no verdict: the run is refused (device-count" in shown and "fits" not in shown
+        assert "no verdict: the run is rejected (device-count" in shown and "fits" not in shown
     unasked = real_cli("memory", str(script), *options, "--select", "unknown-flag").out
     assert "\n  no verdict: 32 devices instead of 30, which is not a multiple of the layout\n" in unasked
     told = json.loads(real_cli("memory", str(script), *options, "--output-format", "json").out)["runs"][0]
-    assert told["verdict"] == "unknown" and "refused" in told["unknown"][-1]
+    assert told["verdict"] == "unknown" and "rejected" in told["unknown"][-1]
 
 
 def test_the_report_of_a_refused_run_promises_nothing(tmp_path: Path) -> None:
     report = preflight.check_text(SCRIPT.format(micro=3), name="run.sh", device="h100", target="megatron@0.20.0")
     assert not report.accepted and not report.fits
     page = render(report)
-    assert "no verdict: the run is refused" in page and ": fits<" not in page
+    assert "no verdict: the run is rejected" in page and ": fits<" not in page
 
 
 def test_another_device_is_compared() -> None:
@@ -76,7 +76,7 @@ def test_another_device_is_compared() -> None:
 
 def test_what_is_saved_is_what_the_changed_run_needs_less() -> None:
     found = {saving.change: saving for saving in savings(job().plan, job().cluster)}
-    half = found["micro batch 1 instead of 2"]
+    half = found["a micro-batch size of 1 instead of 2"]
     smaller = job(micro=1)
     assert half.required == smaller.memory.worst.required  # type: ignore[union-attr]
     assert half.saved == job().memory.worst.required - half.required  # type: ignore[union-attr]

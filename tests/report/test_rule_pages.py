@@ -15,8 +15,8 @@ from house import each
 
 import preflight
 from preflight.cli.explain import explain
-from preflight.lint.constraint_page import Spelled, refusal
-from preflight.lint.expressions import Expression, Handle, Handles, all_of, any_of
+from preflight.lint.condition_in_words import Spelled, refusal
+from preflight.lint.expressions import Expression, Handle, Handles, all_of, any_of, total
 from preflight.lsp import hover_and_links
 from preflight.lsp.diagnostics import diagnostic
 from preflight.plugins.manager import load
@@ -107,11 +107,34 @@ a = Handles()
         (a.x.is_none, "`--x` is not set."),
         (a.x.given & ~a.y.given, "`--x` is given and `--y` is not given."),
         (~(a.a & (a.x == "")), "`--a` is off or `--x` is not empty."),
-        (a.a & any_of(a.b, a.x * 2 >= 7), "`--a` is on and (`--b` is on or `--x` x 2 is at least 7)."),
+        (
+            a.a & any_of(a.b, a.x * 2 >= 7),
+            "all of the following are true:\n\n* `--a` is on\n* `--b` is on or `--x` × 2 is at least 7",
+        ),
+        (any_of(a.x.given, a.x.is_set, a.y.is_set), "`--x` or `--y` is set."),
+        (any_of(a.x == "p", a.x.is_in("q", "p")), "`--x` is `p` or `q`."),
+        ((a.x == "p") & (a.x != "q") & (a.y > 1), "`--x` is `p` and `--y` is greater than 1."),
+        ((a.x != "p") & (a.x != "q"), "`--x` is neither `p` nor `q`."),
+        (a.x.is_none | (a.x < 0) | (a.x > 4), "`--x` is not set, is less than 0 or is greater than 4."),
+        ((a.x < 0) | (a.x > 4), "`--x` is less than 0 or greater than 4."),
+        (any_of(a.x.has("p"), a.x.has("q"), a.x.has("r")), "`--x` contains `p`, `q` or `r`."),
+        (a.x.given & a.x.is_none, "`--x` is null."),
+        (a.x.is_none & a.y.is_none, "neither `--x` nor `--y` is set."),
+        (a.x.is_set & a.y.is_set, "`--x` and `--y` are both set."),
+        (a.x % a.y > 0, "`--x` is not a multiple of `--y`."),
+        (a.x.length > 1, "`--x` has more than one entry."),
+        (a.x != a.y, "`--x` differs from `--y`."),
+        (total(a.x.is_set, a.y.is_set, a.z.is_set) > 1, "more than one of `--x`, `--y` and `--z` is set."),
+        (
+            any_of(a.a & (a.x > 1), a.b & a.y.has("p") & (a.z < 2)) & a.v.is_set,
+            "all of the following are true:\n\n* `--v` is set\n* at least one of the following is true:\n"
+            "    * `--a` is on and `--x` is greater than 1\n    * all of the following are true:\n"
+            "        * `--b` is on\n        * `--y` contains `p`\n        * `--z` is less than 2",
+        ),
         (a.x.has("p") & Expression("==", a.b, False), "`--x` contains `p` and `--b` is off."),
         (
             all_of(~a.a, ~a.b, ~a.c, a.x == 1),
-            "all of these hold:\n\n* `--x` is 1\n* `--a`, `--b` and `--c` are off",
+            "`--a`, `--b` and `--c` are off, and `--x` is 1.",
         ),
     ],
 )  # fmt: skip

@@ -82,7 +82,7 @@ def test_every_report_says_that_the_release_is_not_known() -> None:
     job, says = report.jobs[0], "release unknown"
     assert says in overview(job).splitlines()[0] and says in plan_text(job).splitlines()[0]
     shown = text.render(report, Look())
-    assert "The release is unknown: 15 known releases from 0.6.0 to 0.20.0 fit; --target states it" in shown
+    assert "The release is unknown: 15 known releases from 0.6.0 to 0.20.0 fit; state it with --target" in shown
     data = as_json.as_dict(report)["runs"][0]["release"]
     assert data == plan_dict(job)["release"] == release_dict(job)
     assert data["known"] is False and data["read_as"] == "megatron@0.20.0" and data["fits"][0] == "0.6.0"
@@ -97,7 +97,7 @@ def test_runs_of_several_ranges_are_counted(tmp_path: Path) -> None:
     (tmp_path / "a.sh").write_text(f"{RUN}\n", encoding="utf-8")
     (tmp_path / "b.sh").write_text(f"{RUN} --use-megatron-fsdp\n", encoding="utf-8")
     shown = text.render(preflight.check([tmp_path / "a.sh", tmp_path / "b.sh"]), Look())
-    assert "The release is unknown; --target states it" in shown
+    assert "The release is unknown; state it with --target" in shown
 
 
 def test_options_that_are_gone_are_of_a_release_before_all() -> None:
@@ -146,8 +146,8 @@ def test_a_layout_without_what_may_be_added_says_so() -> None:
     ("sizes", "says"),
     [
         ("--model-parallel-size 2 --batch-size 8", "DP 4 · TP 2 · PP 1 · CP 1 on 8 devices"),
-        ("--model-parallel-size 4 --batch-size 8", "batch        16 = micro 8 x 1 micro-batches x DP 2"),
-        ("--batch-size 4", "batch        32 = micro 4 x 1 micro-batches x DP 8"),
+        ("--model-parallel-size 4 --batch-size 8", "batch        16 = micro 8 × 1 micro-batches × DP 2"),
+        ("--batch-size 4", "batch        32 = micro 4 × 1 micro-batches × DP 8"),
         ("--model-parallel-size 8 --tensor-model-parallel-size 2", "DP 4 · TP 2 · PP 1"),
     ],
 )

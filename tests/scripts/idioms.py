@@ -20,6 +20,10 @@ IDIOMS: dict[str, str] = {
         'torchrun t.py ${C[tp]} "${C[pp]}" ${C["x y"]} ${C[p]}/c\n'
     ),
     "a here-document as a value": 'X=2\nA=$(cat <<EOF\n--a 1\n--b $X\nEOF\n)\ntorchrun t.py $A "$A"\n',
+    "an array in a here-document": (
+        "A=(\n--nproc_per_node 2\n--nnodes 1\n)\nB=(--a '1 2')\n"
+        'read -r -d \'\' C <<EOF\ntorchrun ${A[@]} t.py ${B[@]} "${B[@]}" --n ${#B[@]}\nEOF\nbash -c "$C"\n'
+    ),
     "a quoted here-document as a value": "A=$(cat <<'EOF'\n--a $X\nEOF\n)\ntorchrun t.py $A\n",
     "ansi quotes": "torchrun t.py $'a\\tb' $'it\\'s'\n",
     "quoted expansion keeps blanks": 'D="a b"\ntorchrun t.py --data "$D" --split $D\n',

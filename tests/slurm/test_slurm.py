@@ -43,7 +43,7 @@ def test_a_bad_script_is_refused_with_the_numbers(gated):
 
 def test_a_refusal_contains_the_fix(gated):
     ran = gated.sbatch(GOOD.replace("--global-batch-size 64", "--global-batch-size 63"))
-    assert ran.returncode == 1 and "fix: set the global batch to 64" in ran.stderr
+    assert ran.returncode == 1 and "fix: set the global batch size to 64" in ran.stderr
 
 
 def test_an_override_with_a_reason_is_queued_and_audited(gated):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from preflight.dialects.megatron.options import ASKED, UNASKED, Flag, table
-from preflight.lint.constraint_page import Spelled
+from preflight.lint.condition_in_words import Spelled
 from preflight.lint.expressions import Handle
 
 _WORDS = {
@@ -14,20 +14,20 @@ _WORDS = {
     "total_model_size": "the number of ranks that hold one model",
     "gtp_weight_remat_size": "the number of ranks that share weights (GTP)",
     "expert_gtp_weight_remat_size": "the number of ranks that share expert weights (GTP)",
-    "expert_model_size": "expert tensor x expert x pipeline parallel size",
+    "expert_model_size": "the product of the expert-tensor-, expert- and pipeline-parallel sizes",
     "expert_data_parallel_size": "the data-parallel size of the experts",
-    "virtual_pipeline_model_parallel_size": "the number of virtual stages of a pipeline rank",
+    "virtual_pipeline_model_parallel_size": "the number of virtual stages per pipeline rank",
     "pipeline_num_layers": "the number of layers to distribute over the stages",
     "layout_num_stages": "the number of stages in `--pipeline-model-parallel-layout`",
     "num_microbatches": "the number of micro-batches",
-    "device_architecture": "the GPU architecture (7 Volta, 8 Ampere, 9 Hopper, 10 Blackwell)",
+    "device_architecture": "the GPU architecture (7: Volta, 8: Ampere, 9: Hopper, 10: Blackwell)",
     "entry": "the entry script",
     "lr_decay_steps": "the length of the learning-rate decay",
     "lr_warmup_steps": "the length of the learning-rate warm-up",
     "lr_wsd_decay_steps": "the length of the WSD decay",
     "moe_layer_pattern": "the pattern of expert layers",
-    "mtp_position_embedding_type": "the position embedding that the multi-token prediction check reads",
-    "params_dtype": "the type of the parameters",
+    "mtp_position_embedding_type": "the position embedding that the check of multi-token prediction reads",
+    "params_dtype": "the parameter type",
     "hybrid_num_segments": "the number of segments of the hybrid layer pattern",
 }
 _CLAUSES = {
@@ -61,7 +61,9 @@ def _flags() -> dict[str, Flag]:
 
 
 def spelled(handle: Handle) -> Spelled:
-    """The option of an argument, or a description of it."""
+    """The option of an argument, an environment variable, or a description of the argument."""
+    if handle.view == "environment":
+        return Spelled(f"`{handle.name}`")
     flag = _flags().get(handle.name)
     if flag is None:
         words = _WORDS.get(handle.name, handle.name.replace("_", " "))

@@ -14,7 +14,7 @@ def global_batch(run: Run) -> None:
     run.derive("is_global_batch_size_explicitly_specified", not given.known or given.raw is not None)
     if run.global_batch_size is None:
         micro, data = run.micro_batch_size, run.data_parallel_size
-        run.derive("global_batch_size", micro * data, f"micro-batch {micro} x data parallel {data}")
+        run.derive("global_batch_size", micro * data, f"micro-batch {micro} × data parallel {data}")
 
 
 @derives("eval_global_batch_size")

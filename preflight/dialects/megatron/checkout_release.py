@@ -205,7 +205,7 @@ def _certainty(
         evidence = found.evidence if found is not None else ""
         lacks = found.package.lacks if found is not None and found.package is not None and not asked else frozenset()
         if wanted is not None and patch(wanted).get("of") == target.version:
-            evidence, lacks = Message("with what {version} changes", version=wanted.version), lacking(wanted)
+            evidence, lacks = Message("with the changes in {version}", version=wanted.version), lacking(wanted)
         return Certainty(True, known, stack=stack_of(target.framework), evidence=evidence, lacks=lacks)
     doubted = {} if document.tree is None else split_by_old_runners(document.tree)
     checkout = surroundings.checkout(document)
@@ -213,7 +213,14 @@ def _certainty(
         sets = checkout.patched_arguments if checkout is not None else frozenset[str]()
         extends = checkout is None or not checkout.renamed
         return Certainty(
-            False, known, doubted, evidence=found.evidence, has=lambda rule: False, patched=extends, sets=sets
+            False,
+            known,
+            doubted,
+            evidence=found.evidence,
+            has=lambda rule: False,
+            patched=extends,
+            sets=sets,
+            older=_dated(document),
         )
     if found is not None and found.altered and checkout is not None:
         has = has_checks(checkout, versions(found.target), _other_names(run, found))
@@ -238,7 +245,7 @@ def _bounded(
     lacks = lacking(found.target) if found is not None else frozenset[str]()
     stack, named = stack_of(target.framework), undescribed(found)
     told = begun._replace(releases=releases, stack=stack, evidence=evidence, lacks=lacks, named=named)
-    if evidence or not (older := _of_an_older_release(typed)):
+    if evidence or not (older := _of_an_older_release(typed) or _dated(document)):
         return told
     entry = document.launch.entry.text if document.launch is not None else None
     named = f"{target.framework} before {RELEASES[target.framework][-1]}"
@@ -258,10 +265,56 @@ GONE = {
 """Options that all described releases have only to refuse them, each with its replacements."""
 
 
+DATED = lazy_pattern(r"(?<![\w-])(?:PAI-)?Megatron-LM-2[0-3][01]\d[0-3]\d(?!\d)")
+"""Copies named after the day of their source, as in Pai-Megatron-Patch: those before 2024 are older than 0.5."""
+
+
+def _dated(document: Document) -> str:
+    """Why a launch that names such a copy belongs to a release before the described ones; "" if it names none."""
+    sources = (document.source, *((document.launch.entry.span.source,) if document.launch is not None else ()))
+    named = next((one[0] for source in sources if (one := DATED.search(source.text)) is not None), None)
+    return Message("{name} is older than the releases that preflight knows", name=named) if named else ""
+
+
+OF_2_5 = frozenset(
+    (
+        "accumulate-allreduce-grads-in-fp32 adam-beta1 adam-beta2 adam-eps adlr-autoresume adlr-autoresume-interval "
+        "apply-residual-connection-post-layernorm attention-dropout attention-softmax-in-fp32 batch-size bert-load "
+        "bert-no-binary-head bf16 biencoder-projection-dim biencoder-shared-query-context-model block-data-path "
+        "checkpoint-activations checkpoint-num-layers clip-grad data-impl data-path dataloader-type "
+        "decoder-seq-length distribute-checkpointed-activations distributed-backend embedding-path encoder-seq-length "
+        "eod-mask-loss epochs eval-interval eval-iters evidence-data-path exit-duration-in-mins exit-interval "
+        "ffn-hidden-size finetune fp16 fp16-lm-cross-entropy fp32-residual-connection global-batch-size "
+        "hidden-dropout hidden-size hysteresis ict-head-size ict-load img-dim indexer-batch-size indexer-log-interval "
+        "init-method-std init-method-xavier-uniform initial-loss-scale keep-last kv-channels layernorm-epsilon "
+        "lazy-mpu-init load log-batch-size-to-tensorboard log-interval log-memory-to-tensorboard "
+        "log-num-zeros-in-grad log-params-norm log-timers-to-tensorboard log-validation-ppl-to-tensorboard loss-scale "
+        "loss-scale-window lr lr-decay-iters lr-decay-samples lr-decay-style lr-warmup-fraction lr-warmup-iters "
+        "lr-warmup-samples make-vocab-size-divisible-by mask-prob max-position-embeddings merge-file micro-batch-size "
+        "min-loss-scale min-lr mmap-warmup model-parallel-size no-bias-dropout-fusion no-bias-gelu-fusion "
+        "no-load-optim no-load-rng no-log-learnig-rate-to-tensorboard no-log-loss-scale-to-tensorboard "
+        "no-masked-softmax-fusion no-query-key-layer-scaling no-save-optim no-save-rng "
+        "no-scatter-gather-tensors-in-pipeline num-attention-heads num-channels num-classes num-layers "
+        "num-layers-per-virtual-pipeline-stage num-workers onnx-safe openai-gelu optimizer overlapping-eval "
+        "override-lr-scheduler patch-dim pipeline-model-parallel-size pretrained-checkpoint query-in-block-prob "
+        "rampup-batch-size reset-attention-mask reset-position-ids retriever-report-topk-accuracies "
+        "retriever-score-scaling retriever-seq-length sample-rate save save-interval seed seq-length sgd-momentum "
+        "short-seq-prob split strict-lambada task tensor-model-parallel-size tensorboard-dir tensorboard-log-interval "
+        "tensorboard-queue-size titles-data-path tokenizer-type train-data train-iters train-samples "
+        "use-checkpoint-lr-scheduler use-contiguous-buffers-in-ddp use-cpu-initialization use-one-sent-docs "
+        "valid-data vocab-extra-ids vocab-file warmup weight-decay"
+    ).split()
+)
+"""The options of Megatron-LM v2.5, without dashes: the last release with --checkpoint-activations, and of its tasks."""
+
+
 def _of_an_older_release(typed: Mapping[str, str | None]) -> str:
     """Why a launch belongs to a release before the described ones: several of its options have been removed since, and
-    it uses none of their replacements; "" if it does not."""
+    it uses none of their replacements, or v2.5 has all options that a release has; "" if it does not."""
     gone = tuple(option for option in GONE if option in typed)
+    later = (option for option in typed if option.removeprefix("--") not in OF_2_5)
+    if gone == ("--checkpoint-activations",) and not any(releases_with(name, one) for one in later for name in FAMILY):
+        return Message("{option} belongs to a release older than those that preflight knows", option=gone[0])
     if len(gone) < 2 or any(option in typed for new in GONE.values() for option in new):
         return ""
     return Message(

@@ -81,7 +81,9 @@ PARALLEL = frozenset(
         "num_layers_per_virtual_pipeline_stage",
     ]
 )
-"""Values that it overrides with --use-mp-args-from-checkpoint-args."""
+"""Values that it overrides with --use-mp-args-from-checkpoint-args, and before 0.10 without it, except expert parallel
+sizes (core_v0.9.0, megatron/training/checkpointing.py:971)."""
+MODEL_PARALLEL = "use_mp_args_from_checkpoint_args"
 
 
 def from_checkpoint(run: Run) -> None:
@@ -89,8 +91,10 @@ def from_checkpoint(run: Run) -> None:
     if not _typed(run, "use_checkpoint_args"):
         return
     names = FORCED | {name for name in FILLED if run.written.get(name) is None}
-    if _typed(run, "use_mp_args_from_checkpoint_args"):
+    if _typed(run, MODEL_PARALLEL):
         names |= PARALLEL
+    elif MODEL_PARALLEL not in run.table.defaults:
+        names |= PARALLEL - {"expert_model_parallel_size"}
     for name in names:
         if name in run.table.defaults or name in PARALLEL:
             run.settled.add(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
 
@@ -44,6 +45,12 @@ OTHER_PARSERS = lazy_pattern(
     r"estimat\w*|report_\w+|test_\w+)\.py$"
 )
 
+CONVERTERS = "tools/checkpoint/"
+"""The folder of scripts that convert checkpoints, in Megatron-LM and its forks."""
+OF_THE_FAMILY = lazy_pattern(r"(?i)megatron|mindspeed|modellink|mcore")
+MOST_ENTRY = 200_000
+"""Characters of an entry script that are read."""
+
 
 def claims(document: Document, request: Request) -> bool:
     """Whether a document is a launch or config of the Megatron family; files of other tools are left to them."""
@@ -57,9 +64,10 @@ def claims(document: Document, request: Request) -> bool:
             return False
         if is_given_a_command(document.launch):
             return False
-        return claims_entry(
-            document.launch.entry.text, [word.text for word in document.launch.words], request.target is not None
-        )
+        words = [word.text for word in document.launch.words]
+        if not claims_entry(document.launch.entry.text, words, request.target is not None):
+            return False
+        return request.target is not None or not parses_itself(document, document.launch)
     return document.tree is not None and (is_model_args(document.tree) or is_core_config(document.tree))
 
 
@@ -90,10 +98,25 @@ def is_given_a_command(launch: Launch) -> bool:
     return any(PYTHON_NAME.fullmatch(command_name(one)) and command_name(two).endswith(".py") for one, two in pairs)
 
 
+def parses_itself(document: Document, launch: Launch) -> bool:
+    """Whether the started script is available and parses its options itself, without a framework of this family."""
+    if script(launch.entry.text or "").rpartition("/")[2] in ENTRIES:
+        return False
+    from preflight.program.launched_source import locate
+
+    entry = locate(document, os.path.isdir).entry
+    try:
+        with open(entry, encoding="utf-8", errors="replace") as file:
+            text = file.read(MOST_ENTRY)
+    except (OSError, ValueError):
+        return False
+    return "ArgumentParser(" in text and ".parse_args(" in text and not OF_THE_FAMILY.search(text)
+
+
 def claims_entry(entry: str | None, words: Iterable[str | None], asked: bool) -> bool:
     """Decide on a launch by the name of its entry script and by distinctive options."""
     name = (UNKNOWN_ENTRY if entry is None else script(entry)).rpartition("/")[2]
-    if OTHER_PARSERS.search(name):
+    if OTHER_PARSERS.search(name) or (entry is not None and CONVERTERS in entry):
         return False
     if name in ENTRIES:
         return True

@@ -66,7 +66,7 @@ def total_model_size(run: Run) -> None:
     if run.encoder_pipeline_model_parallel_size:
         encoder_tensor = run.encoder_tensor_model_parallel_size or run.tensor_model_parallel_size
         size += encoder_tensor * run.encoder_pipeline_model_parallel_size * run.context_parallel_size
-    run.derive("total_model_size", size, "tensor x pipeline x context")
+    run.derive("total_model_size", size, "tensor × pipeline × context")
 
 
 @derives("data_parallel_size")
@@ -102,7 +102,7 @@ def expert_grid(run: Run) -> None:
         * run.pipeline_model_parallel_size
         * run.expert_gtp_weight_remat_size
     )
-    run.derive("expert_model_size", size, "expert tensor x expert x pipeline")
+    run.derive("expert_model_size", size, "expert tensor × expert × pipeline")
     world = run.decoder_world_size
     if world % size:
         raise NotKnown(f"{world} ranks are not a multiple of {size}")

@@ -219,7 +219,7 @@ def shared_experts(run: Run) -> None:
         run.derive(
             "moe_shared_expert_intermediate_size",
             run.n_shared_experts * size,
-            "shared experts x their size",
+            "shared experts × their size",
             of="n_shared_experts",
         )
 
@@ -237,7 +237,7 @@ def variable_lengths(run: Run) -> None:
 def loader_mask(run: Run) -> None:
     """Before 26.0, patch releases of MindSpeed-LLM differ in when the loader creates the mask."""
     if before(run, "26") and (run.attention_mask_type == "general" or general_mask(run)):
-        run.lose("create_attention_mask_in_dataloader", "patch releases differ in it")
+        run.lose("create_attention_mask_in_dataloader", "patch releases have different values")
 
 
 @derives("virtual_pipeline_model_parallel_size", "overlap_p2p_comm")

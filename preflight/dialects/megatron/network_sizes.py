@@ -95,7 +95,7 @@ def ffn(run: Run) -> None:
         size, note = (
             (int((4 * hidden * 2 / 3) / 64) * 64, "8/3 of the hidden size, rounded down to a multiple of 64")
             if run.swiglu
-            else (4 * hidden, "4 x hidden")
+            else (4 * hidden, "4 × hidden")
         )
         run.derive("ffn_hidden_size", size, note, of="hidden_size")
 

@@ -141,8 +141,8 @@ OTHER_TOOLS = {
 MODELOPT = "--export-"
 """Beginnings of ModelOpt's options: before 0.13 they belong to its own scripts."""
 
-_IS_ON = "{parser} has no option {option}: it is on unless {opposite} is given"
-_IS_OFF = "{parser} has no option {option}: it is off unless {opposite} is given"
+_IS_ON = "{parser} has no option {option}, because it is on unless {opposite} is given"
+_IS_OFF = "{parser} has no option {option}, because it is off unless {opposite} is given"
 _WHOLE_ARRAY = lazy_pattern(r"\$\{\w+\[[@*]\]\}")
 CLOSE = 0.93
 """The similarity from which a name counts as a misspelling of another one; a less similar option may come from another
@@ -300,7 +300,9 @@ def missing_value(flag: Flag, name: Word, given: int) -> Problem:
 
 def unwanted_value(name: Word, value: Word) -> Problem:
     """A switch with "=value"."""
-    message = Message("{option} is a switch and takes no value, not even {value!r}", option=name.text, value=value.text)
+    message = Message(
+        ("{option} is a switch and takes no value, but {value!r} follows it"), option=name.text, value=value.text
+    )
     return Problem(STRAY_WORD, message, name.span, name.uses)
 
 

@@ -200,7 +200,7 @@ class _Parser:
             return convert(flag, word.text)
         except BadValue as fault:
             self.fault(name if name.maybe else word, bad_value, flag, name, word, fault)
-            return Unknown(f"{name.text} {word.text} is refused")
+            return Unknown(f"{name.text} {word.text} is rejected")
 
     def stray(self, word: Word) -> None:
         previous = self.words[self.at - 2] if self.at > 1 else None

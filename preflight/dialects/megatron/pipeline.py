@@ -178,7 +178,7 @@ def hybrid_pattern(run: Run) -> None:
         pattern += "/" + "/".join([run.mtp_hybrid_override_pattern] * run.mtp_num_layers)
     found = parse_hybrid(pattern)
     if found.strange or found.uneven or found.mixed:
-        raise NotKnown("the hybrid layer pattern is refused")
+        raise NotKnown("the hybrid layer pattern is rejected")
     run.derive("hybrid_main_pattern", "|".join(found.segments), of=source)
     run.derive("hybrid_mtp_pattern", found.depth, of=source)
     run.derive("hybrid_mtp_depths", found.depths, of=source)
@@ -301,7 +301,7 @@ def chunks(run: Run) -> Chunks:
     """Decoder layers by pipeline rank and virtual stage. Raises NotKnown if upstream refuses the split."""
     pipeline, virtual = run.pipeline_model_parallel_size, run.virtual_pipeline_model_parallel_size or 1
     if not 0 < pipeline * virtual <= MOST_CHUNKS:
-        raise NotKnown(f"{pipeline} x {virtual} stages are more than preflight supports")
+        raise NotKnown(f"{pipeline} × {virtual} stages are more than preflight supports")
     if run.pipeline_model_parallel_layout is not None:
         counts = tuple(stage.count("t") for stage in _layout(run.pipeline_model_parallel_layout))
         return tuple(tuple(counts[v * pipeline + rank] for v in range(virtual)) for rank in range(pipeline))
@@ -340,7 +340,7 @@ def ranks(run: Run) -> list[int]:
 def _layout(text: str) -> tuple[str, ...]:
     found = parse_layout(text)
     if found.strange or found.too_long:
-        raise NotKnown("the pipeline layout is refused")
+        raise NotKnown("the pipeline layout is rejected")
     return found.stages
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from preflight.dialects.mindformers.pynative_network_fields import NAMES
-from preflight.lint.constraint_page import Spelled
+from preflight.lint.condition_in_words import Spelled
 from preflight.lint.expressions import Handle
 
 _WORDS = {
@@ -13,7 +13,7 @@ _WORDS = {
     "parallel_mode": "the parallel mode",
     "ulysses_degree": "the Ulysses degree",
     "ulysses": "the Ulysses degree",
-    "pipeline_layers": "the number of layers to spread over the stages",
+    "pipeline_layers": "the number of layers to distribute over the stages",
     "global_batch_size": "the global batch size",
     "micro_batches": "the number of micro-batches",
     "schedule": "the pipeline schedule",
@@ -42,7 +42,7 @@ _SWITCHES = (
     "share_",
 )
 _CLAUSES = {
-    "training": ("the run is a training run", "the run is not a training run"),
+    "training": ("the run trains", "the run does not train"),
     "distributed": ("more than one device takes part", "one device takes part"),
     "pipeline_interleave": ("interleaving of pipeline stages is on", "interleaving of pipeline stages is off"),
 }

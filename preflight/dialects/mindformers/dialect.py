@@ -159,7 +159,7 @@ def _launched(document: Document, surroundings: Surroundings) -> Mapping[str, Va
 
 
 def _either(key: str, value: Value | None) -> Value:
-    lost = Unknown(f"launches next to the file give {key} differently")
+    lost = Unknown(f"launches next to the file give different values for {key}")
     return (
         value._replace(raw=lost, origin=Origin.UNKNOWN, note=lost.because)
         if value is not None

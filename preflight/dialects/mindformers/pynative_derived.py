@@ -90,7 +90,7 @@ def _data(sizes: Mapping[str, int | None], world: Value) -> Value:
         return unknown(world.because)
     if count % model:
         return unknown(f"{count} devices are not a multiple of {model}")
-    return derived(count // model, "devices / (tensor x pipeline x context)")
+    return derived(count // model, "devices / (tensor × pipeline × context)")
 
 
 def _shard(found: Derived, written: Value | None, data: Value) -> None:
@@ -107,7 +107,7 @@ def _shard(found: Derived, written: Value | None, data: Value) -> None:
     found.values["data_parallel_replicate"] = derived(replicate, "data parallel / shard degree")
     if shard * replicate != total:
         found.values["parallelism.data_parallel_shard"] = unknown(
-            f"the data-parallel size {total} is not {replicate} x {shard}"
+            f"the data-parallel size {total} is not {replicate} × {shard}"
         )
         return
     note = "data parallel / replicas"
@@ -127,7 +127,7 @@ def _batch(found: Derived, get: Callable[[str], Value], typed: Mapping[str, Valu
         return
     first = _first_batch(get("training.rampup_batch_size").raw, total)
     count = first // (ranks * local)
-    found.values["micro_batches"] = derived(count, "global batch / (data parallel x local batch)")
+    found.values["micro_batches"] = derived(count, "global batch / (data parallel × local batch)")
     found.values["first_batch"] = (
         get("training.global_batch_size").derived(first, "start of the ramp")
         if first != total
@@ -135,7 +135,7 @@ def _batch(found: Derived, get: Callable[[str], Value], typed: Mapping[str, Valu
     )
     written = typed.get(name)
     if written is not None and whole(written) not in (None, count):
-        found.values[name] = written.derived(count, "global batch / (data parallel x local batch)")
+        found.values[name] = written.derived(count, "global batch / (data parallel × local batch)")
         pipeline = whole(get("parallelism.pipeline_parallel"))
         if pipeline is not None and pipeline > 1:
             found.switches.append(

@@ -129,7 +129,7 @@ def _shared(a: Arguments) -> Value:
         return sound(given)
     count, width = whole(net(a, "shared_expert_num")), whole(net(a, "moe_ffn_hidden_size"))
     return (
-        derived(count * width, "shared experts x expert width")
+        derived(count * width, "shared experts × expert width")
         if count is not None and width is not None
         else unknown("not given")
     )
@@ -264,10 +264,10 @@ def _optimizer(a: Arguments) -> Optimizer:
         if isinstance(kind.raw, str) and kind.raw in names
         else unknown("optimizer.type is unknown"),
         zero=derived(3, "FSDP"),
-        shards=derived(limit or region, "FSDP shard x context")
+        shards=derived(limit or region, "FSDP shard × context")
         if region is not None
         else unknown("the shard degree is unknown"),
-        expert_shards=derived(experts, "FSDP shard x context x tensor / expert")
+        expert_shards=derived(experts, "FSDP shard × context × tensor / expert")
         if experts
         else unknown("the expert shard degree is unknown"),
         offload=derived(1.0 if a.get("parallelism.cpu_offload").raw is True else 0.0, "cpu_offload"),

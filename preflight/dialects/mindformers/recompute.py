@@ -320,7 +320,7 @@ def _value_fault(what: str, node: Node, pipeline: int | None, layout: Stages | N
 
 def _flat_fault(what: str, node: Node, counts: list[int], pipeline: int | None, long: str) -> Iterator[Fault]:
     if pipeline is not None and len(counts) > pipeline:
-        template = "{what} gives counts for {count} stages, but the run has {pipeline}"
+        template = "{what} sets counts for {count} stages, but the run has {pipeline}"
         message = Message(template, what=what, count=len(counts), pipeline=pipeline)
         yield Fault(long, message, node, meant=counts[:pipeline])
     elif (bad := next((i for i, n in enumerate(counts) if n < 0), None)) is not None:

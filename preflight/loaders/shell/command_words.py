@@ -38,7 +38,7 @@ def heredoc(expander: Expander, tree: Tree, document: Node, body: Node) -> Value
     span = Span(tree.source, body.start_byte, body.end_byte)
     if start[:1] in "'\"\\":
         return (Piece(span.text, span),)
-    return merged([bit.piece for bit in expander.document(tree, span, body)])
+    return merged(expander.document(tree, span, body))
 
 
 _NO_WORDS = frozenset(

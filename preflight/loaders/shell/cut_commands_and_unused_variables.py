@@ -28,6 +28,7 @@ _SIZE = lazy_pattern(
 _LAYOUT = lazy_pattern(r"(?:TP|PP|CP|EP|VPP|ETP|TENSOR|PIPELINE|CONTEXT|EXPERT|MODEL).*")
 _NAME = lazy_pattern(r"\$\{?(\w+)")
 _MOST = 20
+LONGEST_LINE = 200
 _OTHER_WAY = lazy_pattern(r"(?<![A-Z])(?:SAVE|LOAD)(?![A-Z])")
 _BLANKS_AROUND_SIGN = lazy_pattern(
     r"(?m)^[ \t]*((?:export|readonly|local|declare)[ \t]+)?([A-Z][A-Z0-9_]*)"
@@ -36,8 +37,19 @@ _BLANKS_AROUND_SIGN = lazy_pattern(
 _NO_ASSIGNMENT = frozenset(["comment", "string", "raw_string", "heredoc_body", "ansi_c_string", "test_command"])
 
 
-def meant_variable(name: str, commands: Commands, used: set[str]) -> str:
-    """The variable of which a name is a misspelling; "" if there is none, or several."""
+def meant_variable(name: str, span: Span, commands: Commands, used: set[str]) -> str:
+    """The variable of which a name is a misspelling; "" if there is none, or several. span: the place of its use."""
+    meant = _similar_variable(name, commands, used)
+    return "" if meant and _is_value_of(meant, span) else meant
+
+
+def _is_value_of(name: str, span: Span) -> bool:
+    """Whether a use is inside the value that a variable is assigned: SEQ_LENGTH=${SEQ_LEN}."""
+    line = span.source.text[max(0, span.start - LONGEST_LINE) : span.start].rpartition("\n")[2]
+    return re.search(rf"(?:^|[\s;]){re.escape(name)}=(?:[\"'][^\"']*|[^\s;\"']*)$", line) is not None
+
+
+def _similar_variable(name: str, commands: Commands, used: set[str]) -> str:
     known = [other for other, variable in commands.state.variables.items() if variable.items and not variable.array]
     if commands.state.foreign:
         return ""
@@ -107,7 +119,7 @@ def unused_sizes(commands: Commands, used: set[str]) -> Iterator[Problem]:
         if variable.exported or variable.sometimes or variable.array or not value.isdecimal():
             continue
         if int(value) > 1 or not layout:
-            message = Message("{name}={value} is never used: no option uses it", name=name, value=value)
+            message = Message("{name}={value} has no effect, because no option uses it", name=name, value=value)
             yield Problem("unused-size-variable", message, variable.place)
 
 
@@ -128,7 +140,9 @@ def unused_paths(commands: Commands, used: set[str]) -> Iterator[Problem]:
             continue  # no folder can be passed
         if (folder := _folder(variable)) is not None and folder == _folder(commands.state.variables[other]):
             continue  # the same folder is passed
-        message = Message("{name} is never used: no option uses it, but ${other} is passed", name=name, other=other)
+        message = Message(
+            ("{name} has no effect, because no option uses it; ${other} is passed instead"), name=name, other=other
+        )
         yield Problem("unused-path", message, variable.place)
 
 

@@ -347,8 +347,8 @@ class Expander(Parameters):
         made = substring(text, operand) if form.operator == ":" else transform(text, form.operator, operand)
         return Piece(made, span, exact=False, because="" if made is not None else span.text)
 
-    def document(self, tree: Tree, span: Span, body: Node) -> list[Bit]:
-        """The text of a here-document."""
+    def document(self, tree: Tree, span: Span, body: Node) -> Value:
+        """The text of a here-document, in which blanks separate the elements of an array."""
         nodes = [child for child in body.named_children if child.type in EXPANSIONS]
         with self._quoting(True):
-            return [bit for bit in self.mixed(tree, span, nodes, HERE, True) if isinstance(bit, Bit)]
+            return joined(self.mixed(tree, span, nodes, HERE, True), span)

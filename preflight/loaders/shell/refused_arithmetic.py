@@ -40,7 +40,7 @@ def refused_arithmetic(found: Found, commands: Commands) -> Iterator[Problem]:
                 continue
             told.add(because.place.start)
             message = Message(
-                "bash computes only with integers and refuses {value}, the value of {name}",
+                "bash computes only with integers and rejects {value}, the value of {name}",
                 value=str(because),
                 name=because.name,
             )

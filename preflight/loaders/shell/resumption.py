@@ -78,7 +78,7 @@ def _resumed(tree: Tree, nodes: Iterable[Node], commands: Commands) -> Iterator[
             if drops is None or not own:
                 continue
             start = tree.span(one).start + drops.start()
-            template = "{option} where the script has found its own checkpoint: each restart {loses}"
+            template = "{option} is given although the script has found its own checkpoint, so each restart {loses}"
             loses = Message("begins at iteration 0" if drops[0] == "--finetune" else "loses the optimizer state")
             message = Message(template, option=drops[0], loses=loses)
             yield Problem("resumed-without-state", message, Span(tree.source, start, start + len(drops[0])))

@@ -140,7 +140,7 @@ def _unread(tree: Tree, node: Node) -> Iterator[Problem]:
             if source in (["yes"], [":"], ["true"], ["sleep"]):
                 continue
             message = Message(
-                "{command} does not read its input: the output of the command before it is lost", command=first[0]
+                "{command} does not read its input, so the output of the command before it is lost", command=first[0]
             )
             yield Problem("unread-pipe", message, tree.span(child))
 
@@ -169,7 +169,7 @@ def _never_set(
         span = tree.span(node)
         if guarded or _is_assigned(name, tree.source.text):
             continue
-        if tested and (meant := meant_variable(name, commands, used)):
+        if tested and (meant := meant_variable(name, span, commands, used)):
             yield _misspelt(tree, span, name, meant, commands)
         elif commands.nounset:
             template = (
@@ -220,7 +220,7 @@ def _unexpanded(word: Word, flag: str) -> Iterator[Problem]:
     source, start = word.span.source.text, word.span.start
     quoted = source[start - 1 : start] == "'" or source[start : start + 1] == "'" or f"'{word.text}'" in source
     if quoted:
-        template = "{flag} gets the literal text {text}: bash does not expand it in single quotes"
+        template = "{flag} gets the literal text {text}, because bash does not expand it in single quotes"
         message = Message(template, flag=flag, text=match[0])
         yield Problem("unexpanded-variable", message, word.span, word.uses, _in_double_quotes(word))
 

@@ -95,7 +95,7 @@ def with_cause(refused: Refusal, noticed: Iterable[Problem], source: Source) -> 
     for problem in noticed:
         own = problem.kind in _CAUSES and problem.span.source is source and line - 1 <= problem.span.line <= line
         if own and not told:
-            message = Message("bash refuses this script: {because}", because=problem.message)
+            message = Message("bash rejects this script: {because}", because=problem.message)
             yield problem._replace(kind=SYNTAX, message=message, safe=problem.kind == "blank-after-backslash")
         elif not own:
             yield problem
@@ -150,7 +150,7 @@ def _placeholder(text: str, at: int) -> tuple[str, Message, int, int, None] | No
         if end > line - 1 or at <= end + 1:
             shown = text[start:end]
             message = Message(
-                "bash refuses this script: {placeholder} is not filled in, and bash reads `<` and `>` as redirections",
+                "bash rejects this script: {placeholder} is not filled in, and bash reads `<` and `>` as redirections",
                 placeholder=shown,
             )
             return SYNTAX, message, start, end, None
@@ -167,7 +167,7 @@ def _explained(refused: Refused, commands: Commands) -> Refusal:
     if (swallowed := _swallowed(refused, commands)) is not None:
         return swallowed
     because, block = _because(refused, commands)
-    message = Message("bash refuses this script: {because}", because=because)
+    message = Message("bash rejects this script: {because}", because=because)
     start, end = _shown(text, at, refused.text)
     joined = refused.text in _JOINS and not text[text.rfind("\n", 0, at) + 1 : at].strip()
     return Refusal(SYNTAX, message, start, end, block.at if block is not None else None, commands.unit, joined)
@@ -177,13 +177,13 @@ def _open_quote(refused: Refused, commands: Commands) -> Refusal:
     """A quote or a bracket that is never closed. Quotes are read in pairs: if one is missing earlier, this one is only
     the last, which is visible from a text that ends where another should begin."""
     text, at = commands.text, refused.at
-    message, related = Message("bash refuses this script: this `{sign}` is never closed", sign=refused.text), None
+    message, related = Message("bash rejects this script: this `{sign}` is never closed", sign=refused.text), None
     astray = (found for found in _STRING.finditer(text, 0, at) if found[0][:1] == found[0][-1:] == refused.text)
     first = next((found for found in astray if "\n" in found[0] and found[0][-2:-1] == "="), None)
     if first is not None:
         related = first.start()
         message = Message(
-            "bash refuses this script: this `{sign}` is never closed, and the one on line {line} only on line {end}",
+            "bash rejects this script: this `{sign}` is never closed, and the one on line {line} only on line {end}",
             sign=refused.text,
             line=text.count("\n", 0, related) + 1,
             end=text.count("\n", 0, first.end()) + 1,
@@ -200,7 +200,7 @@ def _swallowed(refused: Refused, commands: Commands) -> Refusal | None:
     for found in islice(ends, MOST_TRIED):
         if _judged(f"{text[: found.start()]} {text[found.start() + 1 :]}") is None:
             message = Message(
-                "bash refuses this script: the backslash on line {line} makes this `{wants}` a word of the command",
+                "bash rejects this script: the backslash on line {line} makes this `{wants}` a word of the command",
                 line=text.count("\n", 0, found.start()) + 1,
                 wants=block.wants,
             )

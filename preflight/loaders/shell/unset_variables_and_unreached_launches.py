@@ -84,7 +84,7 @@ def launch_faults(found: Found, commands: Commands) -> Iterator[Problem]:
         late, given = commands.state.late(name, span), _GIVEN.fullmatch(name) is not None
         if re.search(rf"(?m)^[ \t]*(?:export[ \t]+)?{name}[ \t]+=", found.statement.source.text):
             continue  # the rule blanks-at-equals reports this
-        if not late and (not given or name.endswith("_PATH")) and (meant := meant_variable(name, commands, used)):
+        if not late and (not given or name.endswith("_PATH")) and (meant := meant_variable(name, span, commands, used)):
             yield misspelt_variable(name, meant, flag, span)
         elif not given and not (handed and _LOCAL_COUNT.fullmatch(flag)) and not _is_guarded(name, span, trees):
             template = _SET_LATER if late else _NEVER_SET

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from functools import cached_property
+from itertools import islice
 
 from preflight.program.checkout.framework_discovery import MOST_FOLDERS, Files, listed
 from preflight.run.version_ranges import matches, numbers
@@ -20,13 +21,15 @@ if TYPE_CHECKING:  # most runs are in no checkout of a front end
 class FrontEndLayout(NamedTuple):
     """How a program is in a checkout. mark: a file that shows it; version: the file with its release, and the pattern
     that finds it; parser: where it adds options, () if its keys do not come from a parser; configs: the folder of the
-    files that have its keys; fork: its name where that is another one."""
+    files that have its keys; also: folders of other trainers with such files; fork: its name where that is another
+    one."""
 
     name: str
     mark: str
     version: tuple[str, str]
     parser: tuple[str, ...] = ()
     configs: str = ""
+    also: tuple[str, ...] = ()
     fork: str = ""
 
 
@@ -47,7 +50,11 @@ def _slime(package: str) -> tuple[str, ...]:
 LAYOUTS = (
     FrontEndLayout("slime", "slime/utils/arguments.py", ("setup.py", _QUOTED), _slime("slime")),
     FrontEndLayout(
-        "verl", "verl/version/version", ("verl/version/version", r"(\d[\w.]*)"), configs="verl/trainer/config"
+        "verl",
+        "verl/version/version",
+        ("verl/version/version", r"(\d[\w.]*)"),
+        configs="verl/trainer/config",
+        also=("verl/experimental", "recipe"),
     ),
     FrontEndLayout("nemo-rl", "nemo_rl/package_info.py", ("nemo_rl/package_info.py", _PARTS)),
     FrontEndLayout(
@@ -59,7 +66,8 @@ LAYOUTS = (
 )
 
 
-_VERSION = r"v?(\d+\.\d+(?:\.\d+)?(?:\.?(?:dev|rc|post)\d*)?)(?![A-Za-z\d])"
+_VERSION = r"v?(\d+\.\d+(?:\.\d+)?(?:\.?(?:dev|rc|post)\d*)?(?:\.[a-z]+(?:_[a-z\d]+)+)?)(?![A-Za-z\d])"
+"""A release, or a variant of one such as v0.5.0.nemotron_3_super."""
 _SPELT = {"ms-swift": r"(?:ms[-_]?)?swift", "nemo-rl": r"nemo[-_]?rl", "megatron-bridge": r"megatron[-_]bridge"}
 """How a front end is written in names of packages, images and folders."""
 _BRANCH = lazy_pattern(rf"(?:-b|--branch)[ =](?:release/)?{_VERSION}")
@@ -131,9 +139,9 @@ class FrontEndPackage:
     @cached_property
     def _configured(self) -> str:
         """The files with its keys, one after another."""
-        folder = self._layout.configs
-        names = list(self.files.names(folder, (".yaml",))) if folder else []
-        return "\n".join(self.files.text(name) or "" for name in names[:MOST_CONFIGS])
+        folders = (self._layout.configs, *self._layout.also) if self._layout.configs else ()
+        names = (name for folder in folders for name in islice(self.files.names(folder, (".yaml",)), MOST_CONFIGS))
+        return "\n".join(self.files.text(name) or "" for name in names)
 
     def configures(self, key: str) -> bool:
         """Whether one of its files has a key of that name."""
