@@ -160,7 +160,7 @@ def _config(table: str, imports: str, names: tuple[str, str, str], limit: int, p
 _GRAPH = (
     "from preflight.lint.expressions import all_of\nfrom preflight.lint.constraint import ConstraintSet, put, refuse\n"
 )
-_GRAPH += "from preflight.rules.mindformers.names import a"
+_GRAPH += "from preflight.rules.mindformers.shared_conditions import a"
 _PYNATIVE = "from preflight.dialects.mindformers.pynative_network_fields import names\n"
 _PYNATIVE += "from preflight.lint.expressions import Handles, all_of\n"
 _PYNATIVE += "from preflight.lint.constraint import ConstraintSet, put, refuse\n\na = Handles(names())"

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from preflight.program.cached_executions import WORLD
 from preflight.program.introspection_functions import Specials
 from preflight.program.ir import Node, body_of
+from preflight.program.known_function_shortcuts import TWINS, twin_of
 from preflight.program.layer_reuse import Layers
-from preflight.program.native_equivalents import TWINS, twin_of
 from preflight.program.values import (
     MISSING,
     Bound,

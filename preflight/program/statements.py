@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from preflight.program.assignments_and_raises import Refusing
 from preflight.program.interpreter_state import Done, Note, Side
 from preflight.program.ir import Node, reaches_parser
-from preflight.program.native_equivalents import copies_fields
+from preflight.program.known_function_shortcuts import copies_fields
 from preflight.program.numpy_functions import bounded, is_array
 from preflight.program.operation_limits import safe_arithmetic
 from preflight.program.values import (

@@ -123,8 +123,7 @@ MEGATRON.add(
             a.lr_warmup_steps < a.lr_decay_steps,
         ),
         message=(
-            "the warm-up takes {warmup} of the {decay} iterations of the learning-rate schedule, which is at least "
-            "half"
+            "the warm-up takes {warmup} of the {decay} iterations of the learning-rate schedule, which is at least half"
         ),
         shows={"warmup": a.lr_warmup_steps // a.global_batch_size, "decay": a.lr_decay_steps // a.global_batch_size},
         why=(

@@ -3,7 +3,7 @@
 from preflight.lint.constraint import ConstraintSet, divides, refuse
 from preflight.lint.expressions import all_of, any_of
 from preflight.lint.value_kinds import ListOf, whole
-from preflight.rules.mindformers.names import a, legacy, mcore, training
+from preflight.rules.mindformers.shared_conditions import a, legacy, mcore, training
 from preflight.source.finding import Severity
 
 MINDFORMERS = ConstraintSet("mindformers", why="the transformer config rejects these settings")

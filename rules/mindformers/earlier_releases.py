@@ -2,7 +2,7 @@
 
 from preflight.lint.constraint import ConstraintSet, divides, in_range, put, refuse
 from preflight.lint.expressions import all_of, any_of
-from preflight.rules.mindformers.names import a, automatic, context, data, legacy, mcore, tensor, training
+from preflight.rules.mindformers.shared_conditions import a, automatic, context, data, legacy, mcore, tensor, training
 from preflight.source.finding import Severity
 
 MINDFORMERS = ConstraintSet("mindformers", why="the schedule cannot be created")

@@ -3,7 +3,17 @@
 from preflight.lint.constraint import ConstraintSet, divides, in_range, put, refuse
 from preflight.lint.expressions import all_of, any_of
 from preflight.lint.value_kinds import ListOf, one_of
-from preflight.rules.mindformers.names import a, data, expert, legacy, mcore, semi, sequence_parallel, tensor, training
+from preflight.rules.mindformers.shared_conditions import (
+    a,
+    data,
+    expert,
+    legacy,
+    mcore,
+    semi,
+    sequence_parallel,
+    tensor,
+    training,
+)
 
 MINDFORMERS = ConstraintSet("mindformers", why="the MoE config rejects these settings")
 _MOE = "mindformers/modules/transformer/moe.py"

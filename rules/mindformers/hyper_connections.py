@@ -4,7 +4,7 @@ from preflight.dialects.mindformers.graph_value_kinds import ABOVE_0, REAL, WHOL
 from preflight.dialects.mindformers.pynative_network_fields import names
 from preflight.lint.constraint import ConstraintSet, put, refuse
 from preflight.lint.expressions import Handles, all_of
-from preflight.rules.mindformers.names import a, mcore, training
+from preflight.rules.mindformers.shared_conditions import a, mcore, training
 
 MINDFORMERS = ConstraintSet("mindformers")
 PYNATIVE = ConstraintSet("pynative")

@@ -2,7 +2,7 @@
 
 from preflight.lint.constraint import ConstraintSet, drop, put, refuse
 from preflight.lint.expressions import Handle, all_of
-from preflight.rules.mindformers.names import (
+from preflight.rules.mindformers.shared_conditions import (
     a,
     automatic,
     context,

@@ -2,7 +2,7 @@
 
 from preflight.lint.constraint import ConstraintSet, put, refuse
 from preflight.lint.expressions import all_of, any_of
-from preflight.rules.mindformers.names import a, legacy, training
+from preflight.rules.mindformers.shared_conditions import a, legacy, training
 from preflight.source.finding import Severity
 
 MINDFORMERS = ConstraintSet("mindformers", why="no check covers this value, and the run is not the one intended")

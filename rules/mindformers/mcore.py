@@ -2,7 +2,7 @@
 
 from preflight.lint.constraint import ConstraintSet, divides, put, refuse
 from preflight.lint.expressions import all_of, any_of
-from preflight.rules.mindformers.names import CONFIG, a, context, mcore, sequence_parallel, tensor, training
+from preflight.rules.mindformers.shared_conditions import CONFIG, a, context, mcore, sequence_parallel, tensor, training
 
 MINDFORMERS = ConstraintSet("mindformers", why="the transformer config rejects these settings")
 _ATTENTION = "mindformers/parallel_core/training_graph/transformer/attention.py"

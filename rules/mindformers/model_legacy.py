@@ -2,7 +2,16 @@
 
 from preflight.lint.constraint import ConstraintSet, divides, put, refuse
 from preflight.lint.expressions import all_of, any_of
-from preflight.rules.mindformers.names import a, automatic, legacy, pipeline, semi, sequence_parallel, tensor, training
+from preflight.rules.mindformers.shared_conditions import (
+    a,
+    automatic,
+    legacy,
+    pipeline,
+    semi,
+    sequence_parallel,
+    tensor,
+    training,
+)
 
 MINDFORMERS = ConstraintSet("mindformers", why="the network cannot be built")
 _LLAMA = "mindformers/models/llama/llama_transformer.py"

@@ -2,7 +2,7 @@
 
 from preflight.lint.constraint import ConstraintSet, put, refuse
 from preflight.lint.expressions import all_of
-from preflight.rules.mindformers.names import a, automatic, data, legacy, mcore, training
+from preflight.rules.mindformers.shared_conditions import a, automatic, data, legacy, mcore, training
 
 MINDFORMERS = ConstraintSet("mindformers", why="the optimizer rejects these settings")
 muon = all_of(training, a["optimizer.type"] == "Muon")

@@ -5,7 +5,7 @@ from preflight.dialects.mindformers.pynative_network_fields import names
 from preflight.lint.constraint import ConstraintSet, divides, put, refuse
 from preflight.lint.expressions import Handles, all_of
 from preflight.lint.value_kinds import SWITCH
-from preflight.rules.mindformers.names import a, context, mcore, pipeline, tensor, training
+from preflight.rules.mindformers.shared_conditions import a, context, mcore, pipeline, tensor, training
 
 MINDFORMERS = ConstraintSet("mindformers")
 PYNATIVE = ConstraintSet("pynative")

@@ -2,7 +2,7 @@
 
 from preflight.lint.constraint import ConstraintSet, divides, one_of, put, refuse, requires
 from preflight.lint.expressions import all_of, any_of
-from preflight.rules.mindformers.names import (
+from preflight.rules.mindformers.shared_conditions import (
     a,
     automatic,
     context,

@@ -5,7 +5,7 @@ from preflight.dialects.mindformers.pynative_network_fields import names
 from preflight.lint.constraint import ConstraintSet, divides, put, refuse
 from preflight.lint.expressions import Handles, all_of, any_of
 from preflight.lint.value_kinds import ListOf, one_of, whole
-from preflight.rules.mindformers.names import a, mcore, pipeline, scheduler, training
+from preflight.rules.mindformers.shared_conditions import a, mcore, pipeline, scheduler, training
 
 MINDFORMERS = ConstraintSet("mindformers")
 PYNATIVE = ConstraintSet("pynative")

@@ -2,7 +2,7 @@
 
 from preflight.lint.constraint import ConstraintSet, one_of, put, refuse
 from preflight.lint.expressions import all_of, any_of
-from preflight.rules.mindformers.names import a, context, legacy, pipeline, semi, tensor, training
+from preflight.rules.mindformers.shared_conditions import a, context, legacy, pipeline, semi, tensor, training
 
 MINDFORMERS = ConstraintSet("mindformers", why="the network cannot be built")
 _UTILS = "mindformers/models/utils.py"

@@ -2,7 +2,7 @@
 
 from preflight.lint.constraint import ConstraintSet, refuse
 from preflight.lint.expressions import all_of, any_of
-from preflight.rules.mindformers.names import a, mcore, training
+from preflight.rules.mindformers.shared_conditions import a, mcore, training
 from preflight.source.finding import Severity
 
 MINDFORMERS = ConstraintSet("mindformers")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from trainer import judged, write_tree
 
-from preflight.program import native_equivalents, statements
+from preflight.program import known_function_shortcuts, statements
 from preflight.program.interpreter import Interpreter
 from preflight.program.ir import compile_source
 from preflight.program.machine_facts import Facts
@@ -36,7 +36,7 @@ def function(text: str, folder: Path) -> tuple[Interpreter, Function]:
 @pytest.mark.parametrize(("given", "groups"), GROUPS)
 def test_ranks_of_groups(given: tuple[int, list[int], list[bool]], groups: list[list[int]], tmp_path: Path) -> None:
     run, named = function(f"def {GRID}(world_size, parallel_size, mask): pass", tmp_path)
-    (twin,) = native_equivalents.TWINS[GRID].values()
+    (twin,) = known_function_shortcuts.TWINS[GRID].values()
     assert twin(run, named, list(given), {}) == groups
 
 
@@ -53,7 +53,7 @@ def test_ranks_of_groups(given: tuple[int, list[int], list[bool]], groups: list[
 )
 def test_odd_sizes_are_walked(given: tuple[int, list[int], list[bool]], tmp_path: Path) -> None:
     run, named = function(f"def {GRID}(world_size, parallel_size, mask): pass", tmp_path)
-    (twin,) = native_equivalents.TWINS[GRID].values()
+    (twin,) = known_function_shortcuts.TWINS[GRID].values()
     assert twin(run, named, list(given), {}) is MISSING
 
 
@@ -76,7 +76,7 @@ def test_groups_of_unknown_sizes_are_unknown(
     given: tuple[Any, ...], facts: set[str], gaps: set[str], tmp_path: Path
 ) -> None:
     run, named = function(f"def {GRID}(world_size, parallel_size, mask): pass", tmp_path)
-    (twin,) = native_equivalents.TWINS[GRID].values()
+    (twin,) = known_function_shortcuts.TWINS[GRID].values()
     found = twin(run, named, list(given), {})
     assert isinstance(found, Unknown) and (found.facts, found.gaps, found.computed) == (facts, gaps, True)
 
@@ -95,7 +95,7 @@ def test_groups_of_unknown_sizes_are_unknown(
 )
 def test_what_is_no_grid_is_walked(given: tuple[Any, ...], tmp_path: Path) -> None:
     run, named = function(f"def {GRID}(world_size, parallel_size, mask): pass", tmp_path)
-    (twin,) = native_equivalents.TWINS[GRID].values()
+    (twin,) = known_function_shortcuts.TWINS[GRID].values()
     assert twin(run, named, list(given), {}) is MISSING
 
 
@@ -103,7 +103,7 @@ def test_sizes_that_a_path_changed_are_walked(tmp_path: Path) -> None:
     run, named = function(f"def {GRID}(world_size, parallel_size, mask): pass", tmp_path)
     sizes = [2, 4]
     run.blur(sizes, WORLD_SIZE)
-    (twin,) = native_equivalents.TWINS[GRID].values()
+    (twin,) = known_function_shortcuts.TWINS[GRID].values()
     assert twin(run, named, [8, sizes, [True, False]], {}) is MISSING
 
 
@@ -133,7 +133,7 @@ def test_lines_and_documentation_are_no_part_of_a_text() -> None:
     )
     other = compile_source("def f(a, b=2):\n    return [a + b for a in b]\n")[0]
     nodes = (bare, documented[0], other)
-    texts = [native_equivalents.text_of(node, native_equivalents.body_of(node[5])) for node in nodes]
+    texts = [known_function_shortcuts.text_of(node, known_function_shortcuts.body_of(node[5])) for node in nodes]
     assert texts[0] == texts[1] != texts[2]
 
 
@@ -142,7 +142,9 @@ def test_bytes_of_a_text_are_no_part_of_its_form() -> None:
         f"def f(a):\n    def g():\n        return b'{one}'\n    return {{b'{one}': g}}\n" for one in ("", "x", "z")
     ]
     forms = [compile_source(text)[0] for text in texts]
-    assert len({native_equivalents.text_of(form, native_equivalents.body_of(form[5])) for form in forms}) == 3
+    assert (
+        len({known_function_shortcuts.text_of(form, known_function_shortcuts.body_of(form[5])) for form in forms}) == 3
+    )
 
 
 SIZES = """
@@ -206,7 +208,7 @@ def test_a_loop_that_copies_arguments_gives_what_walking_it_gives(
 ) -> None:
     copied, text = LOOPS[name]
     root = write_tree(tmp_path, text, head=SIZES)
-    known, taken = native_equivalents.copies_fields, []
+    known, taken = known_function_shortcuts.copies_fields, []
 
     def noted(*given: Any) -> bool:
         taken.append(known(*given))
