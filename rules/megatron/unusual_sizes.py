@@ -123,7 +123,7 @@ MEGATRON.add(
         why="half of the activations or more are replaced by zeros, so the network learns little",
         severity=Severity.WARNING,
         at=(a.hidden_dropout, a.attention_dropout),
-        upstream="https://pytorch.org/docs/2.9/generated/torch.nn.Dropout.html",
+        upstream="https://jmlr.org/papers/v15/srivastava14a.html",
     ),
     refuse(
         "expert-bias-outweighs",
