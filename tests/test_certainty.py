@@ -13,7 +13,7 @@ from preflight.source.finding import Severity
     ("target", "severity", "says"),
     [
         (None, Severity.WARNING, "applies from 0.19.0 on; the options also fit 0.12.1"),
-        ("megatron@0.20.0", Severity.ERROR, "works"),
+        ("megatron@0.20.0", Severity.ERROR, "--cross-entropy-fusion-impl native"),
     ],
 )
 def test_a_check_of_the_newest_release_is_certain_only_where_it_is_said(

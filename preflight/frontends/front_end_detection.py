@@ -148,7 +148,7 @@ def _names_no_engine(text: str) -> bool:
 
 def _leaves_engine_out(words: Sequence[Word]) -> bool:
     """Whether a launch sets sizes of Megatron over the default config and chooses no engine, so that the config of
-    another engine, which has no such section, refuses it; words that are not known may choose one."""
+    another engine, which has no such section, refuses it; unknown words may choose one."""
     heads = [(word.pieces[0].text if word.pieces else word.text) or "" for word in words]
     return all(heads) and not any(_ANY_CONFIG.fullmatch(head) or _ANY_ENGINE.match(head) for head in heads)
 

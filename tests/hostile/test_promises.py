@@ -13,7 +13,7 @@ PAGES = ("SECURITY.md", "docs/promises.md")
 ROWS = [
     line for page in PAGES for line in (ROOT / page).read_text(encoding="utf-8").splitlines() if line.startswith("|")
 ]
-HEAD = "| promise | held by |"
+HEAD = "| promise | verified by |"
 
 
 def promises() -> list[tuple[str, list[str]]]:
