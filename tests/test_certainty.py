@@ -94,7 +94,7 @@ def test_a_command_for_another_release_or_fork_is_refused_for_certain_only_where
 @pytest.mark.parametrize(
     "more",
     [
-        "--checkpoint-activations",
+        "--checkpoint-activations --use-distributed-optimizer",
         "--activations-checkpoint-method uniform",
         "--tensor-model-paralel-size 2",
         "--rotary-base 500000.0",
@@ -106,7 +106,8 @@ def test_a_slip_or_an_option_that_is_long_gone_shows_no_other_release(more: str)
 
 
 def test_what_no_described_release_takes_is_an_error_beside_an_option_that_is_long_gone() -> None:
-    script = f"torchrun --nproc-per-node 8 pretrain_gpt.py {SIZES} --checkpoint-activations --data-impl mmap\n"
+    options = "--checkpoint-activations --data-impl mmap --use-distributed-optimizer"
+    script = f"torchrun --nproc-per-node 8 pretrain_gpt.py {SIZES} {options}\n"
     found = {f.rule: f.severity for f in preflight.check_text(script, name="run.sh").findings}
     assert found["megatron/old-checkpoint-activations"] is Severity.ERROR
     assert found["unknown-flag"] is Severity.NOTE

@@ -25,6 +25,7 @@ KNOW_FRAMEWORKS = {
     "preflight/logs/exception_origin.py": "tells programs apart by the paths in a traceback",
     "preflight/program/checkpoint_arguments.py": "runs that trainer's own loader of a checkpoint's arguments",
     "preflight/mcp/server.py": "says to agents what is read, with an example of a release",
+    "preflight/lint/constraint_page.py": "writes the names of frameworks as prose has them",
     "preflight/cli/new_rule.py": "writes the first check of a framework's topic file",
 }
 BY_ID = {"preflight/report/rule_pages.py": "groups the list of rules by the first part of their ids"}

@@ -11,7 +11,7 @@ from preflight.site.isolated_file_reading import DEEP, Eyes, Unread
 from preflight.site.path_resolution import candidates, find
 
 OF_TOKENIZERS = re.compile(
-    r"token|vocab|spiece|sentencepiece|bpe|merges|tekken|\.(?:model|tiktoken|vocab|codes|py|txt)$", re.IGNORECASE
+    r"token|vocab|dict|spiece|sentencepiece|bpe|merges|tekken|\.(?:model|tiktoken|vocab|codes|py)$", re.IGNORECASE
 )
 """Names of files that a tokenizer may consist of, those of tokenizers with their own code included."""
 

@@ -27,8 +27,6 @@ TUNING = 5e-4
 """50 times the usual learning rate of a run that fine-tunes all weights, 1e-5."""
 ENGINE = 0.1
 """The smallest share that a published run gives to its engine."""
-WIDE = 0.1
-"""250 times the largest clipping range of a published run with gspo, 4e-4."""
 HOT = 3
 """Twice the highest temperature of a published run, 1.6."""
 COLD = 0.3
@@ -351,16 +349,6 @@ SLIME.add(
         upstream="slime/utils/data.py:260",
         severity=Severity.WARNING,
         at=(a.rm_type,),
-    ),
-    refuse(
-        "sequence-ratio-never-clipped",
-        all_of(a.advantage_estimator == "gspo", a.eps_clip >= WIDE, a.rollout_batch_size.is_set),
-        message="--eps-clip {eps_clip} is the range of a token's ratio, but gspo clips the ratio of a sequence, for which "
-        "published runs use 1e-4 to 4e-4",
-        why="the mean ratio over the tokens of a sequence hardly ever leaves such a wide range, so nothing is clipped",
-        upstream="slime/backends/megatron_utils/loss.py:965",
-        severity=Severity.WARNING,
-        at=(a.eps_clip, a.advantage_estimator),
     ),
     nucleus(a.rollout_batch_size.is_set, a.rollout_top_p, "slime/rollout/sglang_rollout.py:97"),
     heat(a.rollout_batch_size.is_set, a.rollout_temperature, "slime/backends/megatron_utils/loss.py:500"),

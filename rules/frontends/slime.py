@@ -23,6 +23,8 @@ COUNTED = all_of(
 --use-dynamic-global-batch-size, the batch may follow them."""
 HIGH = 1e-4
 """Ten times the highest learning rate of a published run on rollouts, 1e-5."""
+WIDE = 0.1
+"""250 times the largest clipping range of a published run with gspo, 4e-4."""
 
 SLIME.add(
     refuse(
@@ -393,5 +395,15 @@ SLIME.add(
         upstream="slime/ray/rollout.py:1140",
         at=(a.rollout_num_gpus_per_engine,),
         fixes=(put(a.rollout_num_gpus_per_engine, a.world_size),),
+    ),
+    refuse(
+        "sequence-ratio-never-clipped",
+        all_of(a.advantage_estimator == "gspo", a.eps_clip >= WIDE, a.rollout_batch_size.is_set),
+        message="--eps-clip {eps_clip} is the range of a token's ratio, but gspo clips the ratio of a sequence, for which "
+        "published runs use 1e-4 to 4e-4",
+        why="the mean ratio over the tokens of a sequence hardly ever leaves such a wide range, so nothing is clipped",
+        upstream="slime/backends/megatron_utils/loss.py:965",
+        severity=Severity.WARNING,
+        at=(a.eps_clip, a.advantage_estimator),
     ),
 )

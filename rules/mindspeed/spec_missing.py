@@ -52,12 +52,9 @@ LEAST = 0.75
 )
 def check(job: Job) -> Iterator[Finding | Unverified]:
     value = job.arguments.given("spec")
-    if value is None:
-        return
-    if isinstance(value.raw, Unknown):
+    if value is not None and isinstance(value.raw, Unknown):
         yield Unverified(value.because)
-        return
-    if not isinstance(value.raw, (list, tuple)) or len(value.raw) != 2:
+    if value is None or not isinstance(value.raw, (list, tuple)) or len(value.raw) != 2:
         return
     module, function = map(str, value.raw)
     if job.text_of is not None and job.text_of(f"{module.replace('.', '/')}.py") is not None:
@@ -73,7 +70,9 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
             return
         meant = (module, near)
     else:
-        stem = nearest(name.removesuffix(SUFFIX), [one.removesuffix(SUFFIX) for one in MODULES], LEAST)
+        stem = nearest(
+            name.removesuffix("s").removesuffix(SUFFIX), [one.removesuffix(SUFFIX) for one in MODULES], LEAST
+        )
         known = f"{stem}{SUFFIX}" if stem is not None else None
         wrong, meant = module, (f"{FOLDER}.{known}", function) if known is not None else ()
         certain = known is not None and _figures(known) == _figures(name)

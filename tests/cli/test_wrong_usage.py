@@ -198,7 +198,7 @@ def test_a_file_of_options_alone_is_told_from_other_files(cli: Cli, files: Path)
     Path("args.sh").write_text("ARGS=(\n  --num-layers 4\n  --hidden-size 64\n  --micro-batch-size 1\n)\n")
     Path("tool.sh").write_text("tar --create --file x.tar --verbose .\n")
     assert (
-        "args.sh contains training options but no launch command; name the script that reads it"
+        "args.sh contains training options but no launch command; pass the script that reads it"
         in cli("check", "args.sh").err
     )
     assert "tool.sh is not recognized as a training config" in cli("check", "tool.sh").err

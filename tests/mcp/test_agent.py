@@ -113,7 +113,7 @@ async def test_why_a_job_died_by_files_and_by_text(tmp_path: Path) -> None:
             assert (found["cause"], found["run"]["foreseen"]) == ("config", True)
             assert [(one["rule"], one["path"]) for one in found["run"]["findings"]] == [("bad-choice", "train.sh")]
         for logs, said in (
-            (["other.log"], "outside of the folder"),
+            (["other.log"], "outside the folder"),
             (["pipe.log"], "is not a file"),
             (["-"], "is not a file"),
             ([], "no log given"),
@@ -139,7 +139,7 @@ async def test_nothing_outside_of_the_folder_is_opened(tmp_path: Path) -> None:
         for path in ("../outside/secret.yaml", str(outside / "secret.yaml"), "link.yaml"):
             refused = await client.call_tool("check", {"paths": [path]})
             assert refused.is_error
-            assert "outside of the folder" in refused.content[0].text
+            assert "outside the folder" in refused.content[0].text
         report = await call("check", paths=["run.sh"])
         assert "31" not in json.dumps(report)
 
