@@ -56,7 +56,7 @@ GROUPS = {
         0.20,
     ),
     "unseen-moe-bare": ("the same rows, with only the options that the tables state", math.inf),
-    "unseen-earlier": ("NVIDIA, containers of spring 2025; the software factors are learned from these runs", math.inf),
+    "unseen-earlier": ("NVIDIA, spring 2025 containers; the software factors are learned from these runs", math.inf),
     "aa": ("A100 sweep of another framework", 0.12),
     "unseen-ms": ("MindSpeed-LLM on Ascend 910B, not used for the fit", 0.12),
     "mf": ("MindFormers on Ascend 910B", 0.12),

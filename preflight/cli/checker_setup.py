@@ -120,7 +120,7 @@ def site_of(at: AtSite, found: Settings) -> SiteRequest | None:
         return None
     if at.scheduler is not None and at.scheduler not in SCHEDULERS:
         raise InputError(
-            f"--site={at.scheduler} is not a scheduler that preflight can query; it must be {SCHEDULERS[0]}"
+            f"--site={at.scheduler} names no scheduler that preflight can query; it must be {SCHEDULERS[0]}"
         )
     return found.site._replace(
         python=at.python or found.site.python,

@@ -99,7 +99,7 @@ def _per_node(numbers: tuple[int, ...]) -> str:
 
 def _propose(name: str, text: str, *, write: bool) -> None:
     if os.path.lexists(name):
-        head = Message("{name} already exists and is unchanged; its proposed content is:", name=name)
+        head = Message("{name} already exists and was left unchanged; its proposed content is:", name=name)
     elif write:
         create_file(Path(name), text.encode("utf-8"))
         head = Message("wrote {name}:", name=name)

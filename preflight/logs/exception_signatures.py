@@ -101,8 +101,8 @@ OF_PYTHON: tuple[Signature, ...] = (
         "floating-point", C.NUMERICS,
         r"\bFloatingPointError\b",
         "a check of floating-point numbers failed",
-        "compare the message with the loss scale and the gradient norms in the lines before it; check the data of the "
-        "batch, the learning rate and the precision",
+        "compare the message with the loss scale and the gradient norms in the lines before it; "
+        "check the batch data, the learning rate and the precision",
         weak=True,
     ),
     Signature(

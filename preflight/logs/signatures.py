@@ -351,7 +351,7 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|found invalid values:\s*tensor\(\[+\s*nan"
         r"|loss scale.*(?:minimum|reached)|[Gg]rad norm is (?:nan|inf)",
         "the loss or a gradient is NaN or infinite",
-        "check the data of the batch, the learning rate and the precision; the config alone does not show the cause",
+        "check the batch data, the learning rate and the precision; the config alone does not show the cause",
     ),
     Signature(
         "event-timeout", C.COMMUNICATION,

@@ -123,7 +123,7 @@ def _once(entries: Sequence[Entry]) -> Iterator[Entry]:
     many = Counter(entry.text for entry in entries)
     for text, entry in {entry.text: entry for entry in entries}.items():
         others = many[text] - 1
-        more = f"  {local(f'and {others} more at the same place, in other runs (--no-group shows them)')}\n"
+        more = f"  {local(f'and {others} more at the same location in other runs (use --no-group to show them)')}\n"
         yield entry if many[text] == 1 else entry._replace(text=f"{text}{more}")
 
 

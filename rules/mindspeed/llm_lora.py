@@ -18,7 +18,7 @@ MINDSPEED_LLM.add(
             "LoRA with a mixture of experts needs --moe-token-dispatcher-type alltoall_seq, not "
             "{moe_token_dispatcher_type}"
         ),
-        why="only the alltoall_seq dispatcher passes on the gradients of the adapters, so the run fails at launch",
+        why="only the alltoall_seq dispatcher propagates the gradients of the adapters, so the run fails at launch",
         fixes=(put(a.moe_token_dispatcher_type, "alltoall_seq"),),
     ),
     refuse(

@@ -64,7 +64,7 @@ MINDSPEED.add(
         upstream={"mindspeed": f"{CORE}{BASIC}:101", "mindspeed-llm": f"{LLM}{BASIC}:68"},
         at=(a.fp8_recipe,),
         message="grouped matrix products stay in bf16 with the {fp8_recipe} recipe",
-        why="the experts do most of the computation and do not benefit from FP8",
+        why="the experts do most of the computation but do not benefit from FP8",
         fixes=(put(a.fp8_recipe, "mxfp8"),),
     ),
     refuse(

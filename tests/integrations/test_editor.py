@@ -141,4 +141,4 @@ def test_keys_are_explained(editor: Editor) -> None:
     text = MODELINE + EXAMPLE
     editor.diagnostics("hover.yaml", text)
     line = next(i for i, item in enumerate(text.splitlines()) if item.startswith("  pipeline_stage"))
-    assert "Pipeline stages" in editor.hover("hover.yaml", line, 4)
+    assert "pipeline stages" in editor.hover("hover.yaml", line, 4)

@@ -64,7 +64,7 @@ def test_a_place_that_several_scripts_read_is_shown_once(
     run(["check", "."])
     out = capsys.readouterr().out
     assert out.count(message) == 1
-    assert "  and 1 more at the same place, in other runs (--no-group shows them)\n" in out
+    assert "  and 1 more at the same location in other runs (use --no-group to show them)\n" in out
     assert "Found 2 errors" in out
     run(["check", ".", "--no-group"])
     assert capsys.readouterr().out.count(message) == 2

@@ -272,7 +272,8 @@ DATED = lazy_pattern(r"(?<![\w-])(?:PAI-)?Megatron-LM-2[0-3][01]\d[0-3]\d(?!\d)"
 def _dated(document: Document) -> str:
     """Why a launch that names such a copy belongs to a release before the described ones; "" if it names none."""
     sources = (document.source, *((document.launch.entry.span.source,) if document.launch is not None else ()))
-    named = next((one[0] for source in sources if (one := DATED.search(source.text)) is not None), None)
+    texts = (source.text for source in sources if "Megatron-LM-2" in source.text)
+    named = next((one[0] for text in texts if (one := DATED.search(text)) is not None), None)
     return Message("{name} is older than the releases that preflight knows", name=named) if named else ""
 
 

@@ -225,7 +225,7 @@ def seed(run: Run, outside: Outside, count: Value, lost: str | None) -> None:
     run.effective["device_architecture"] = known
     if run.written.get("yaml_cfg") is not None:
         for name in run.table.defaults:
-            run.lose(name, "the file that --yaml-cfg names cannot be read here")
+            run.lose(name, "the file given by --yaml-cfg cannot be read on this machine")
     for name in parsed.suspect if lost is not None else ():
         if name not in parsed.written:
             run.lose(name, "an option that may set it cannot be read")

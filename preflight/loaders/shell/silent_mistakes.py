@@ -48,7 +48,7 @@ _APART = ("function_definition", "test_command", "expansion", "heredoc_body", "a
 def slips(tree: Tree, commands: Commands) -> Iterator[Problem]:
     """Mistakes in a script as a whole."""
     text = tree.source.text
-    if "${oc." in text or ("." in text and _DOTTED.search(text)):
+    if "${oc." in text or ("${" in text and _DOTTED.search(text)):
         yield from _bad_substitutions(tree)
     if "+=" in text or "}" in text or "$" in text:
         yield from islice(_begun_again(tree), _MOST)
