@@ -56,6 +56,9 @@ class Memory(Eyes):
         assert start >= 0, "a reader asks for bytes before a file"
         return self.files[path][start : None if size is None else start + max(size, 0)]
 
+    def is_empty(self, path: str) -> bool:
+        return not self.listed(path)
+
     def listed(self, path: str, most: int = 4096) -> tuple[str, ...]:
         return tuple(
             sorted({name[len(path) + 1 :].split("/")[0] for name in self.files if name.startswith(path + "/")})
