@@ -38,7 +38,7 @@ def test_what_it_writes_makes_a_check_pass(cli: Cli, tmp_path: Path) -> None:
 def test_it_writes_over_nothing(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "run.yaml").write_text(GOOD)
     (tmp_path / "preflight.toml").write_text("world-size = 8\n")
-    assert "preflight.toml already exists and is unchanged" in cli("init", "--write").out
+    assert "preflight.toml already exists and was left unchanged" in cli("init", "--write").out
     assert (tmp_path / "preflight.toml").read_text() == "world-size = 8\n"
     assert not (tmp_path / "preflight-baseline.json").exists(), "there is nothing to write down"
 
