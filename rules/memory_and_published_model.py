@@ -8,6 +8,7 @@ from preflight.run.published_models import Published, has_twin, names_another, o
 from preflight.source.finding import Kind
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.resolved_words import Needed, Reason
+from preflight.source.source_file import Span
 
 GIB = 2**30
 ENGINE = "rollout engine"
@@ -201,15 +202,8 @@ def differs_from_published(job: Job) -> Iterator[Finding | Unverified]:
     if len(odd) != 1 or _is_another_network(job, model):
         return
     value = known[odd[0]]
-    yield Finding(
-        Message(
-            "{model} has {published}, but this run has {own}",
-            model=model.name,
-            published=Message(COMPARED[odd[0]], size=model.sizes[odd[0]]),
-            own=value.raw,
-        ),
-        span=job.place(value),
-    )
+    theirs = Message(COMPARED[odd[0]], size=model.sizes[odd[0]])
+    yield _differs(model, theirs, value.raw, job.place(value))
 
 
 def _is_another_network(job: Job, model: Published) -> bool:
@@ -291,15 +285,8 @@ def _layers(job: Job, model: Published) -> Iterator[Finding]:
     own = value.raw
     if not isinstance(own, int) or own >= wanted or (own < wanted * SHORTENED and not has_twin(model, own)):
         return
-    yield Finding(
-        Message(
-            "{model} has {published}, but this run has {own}",
-            model=model.name,
-            published=Message("{size} layers", size=wanted),
-            own=value.raw,
-        ),
-        span=job.place(value, job.plan.model.hidden),
-    )
+    theirs = Message("{size} layers", size=wanted)
+    yield _differs(model, theirs, value.raw, job.place(value, job.plan.model.hidden))
 
 
 def _all_layers(own: object, published: int) -> bool:
@@ -334,15 +321,14 @@ def _traits(job: Job, model: Published) -> Iterator[Finding | Unverified]:
         return
     name, value = odd[0], own[odd[0]]
     here, there = (TRAITS[name][0 if has else 1] for has in (value.raw, wanted[name]))
-    yield Finding(
-        Message(
-            "{model} has {published}, but this run has {own}",
-            model=model.name,
-            published=Message(there, size=wanted[name]),
-            own=Message(here, size=value.raw),
-        ),
-        span=job.place(value, job.plan.model.hidden),
-    )
+    theirs, ours = Message(there, size=wanted[name]), Message(here, size=value.raw)
+    yield _differs(model, theirs, ours, job.place(value, job.plan.model.hidden))
+
+
+def _differs(model: Published, published: Message, own: object, span: Span) -> Finding:
+    """What a model has and the run has not. own: the value of the run."""
+    message = Message("{model} has {published}, but this run has {own}", model=model.name, published=published, own=own)
+    return Finding(message, span=span)
 
 
 def _latent(job: Job, model: Published) -> Iterator[Finding]:
@@ -354,14 +340,8 @@ def _latent(job: Job, model: Published) -> Iterator[Finding]:
     if len(odd) != 1:
         return
     name, wanted = odd[0], model.traits.get(TRAIT[odd[0]])
-    published = Message(LATENT[name], size=wanted) if wanted else Message("no low rank of queries")
-    message = Message(
-        "{model} has {published}, but this run has {own}",
-        model=model.name,
-        published=published,
-        own=own[name].raw or "none",
-    )
-    yield Finding(message, span=job.place(own[name], job.plan.model.hidden))
+    theirs = Message(LATENT[name], size=wanted) if wanted else Message("no low rank of queries")
+    yield _differs(model, theirs, own[name].raw or "none", job.place(own[name], job.plan.model.hidden))
 
 
 def _has_own_base(job: Job, model: Published) -> bool:
@@ -385,15 +365,8 @@ def _rotary_base(job: Job, model: Published) -> Iterator[Finding]:
     value, wanted = job.plan.model.rotary_base, model.traits.get("theta")
     if wanted is None or not isinstance(value.raw, (int, float)) or value.raw >= wanted:
         return
-    yield Finding(
-        Message(
-            "{model} has {published}, but this run has {own}",
-            model=model.name,
-            published=Message("a rotary base of {size}", size=wanted),
-            own=value.raw,
-        ),
-        span=job.place(value, job.plan.model.hidden),
-    )
+    theirs = Message("a rotary base of {size}", size=wanted)
+    yield _differs(model, theirs, value.raw, job.place(value, job.plan.model.hidden))
 
 
 def _rotary_part(job: Job, model: Published) -> Iterator[Finding]:
@@ -401,15 +374,8 @@ def _rotary_part(job: Job, model: Published) -> Iterator[Finding]:
     value, wanted = job.plan.model.rotary_part, model.traits.get("rotary_part")
     if wanted is None or not value.known or not isinstance(value.raw, (int, float)) or value.raw == wanted:
         return
-    yield Finding(
-        Message(
-            "{model} has {published}, but this run has {own}",
-            model=model.name,
-            published=Message("rotary positions in {part} of each head", part=wanted),
-            own=value.raw,
-        ),
-        span=job.place(value, job.plan.model.rotary_base, job.plan.model.hidden),
-    )
+    theirs = Message("rotary positions in {part} of each head", part=wanted)
+    yield _differs(model, theirs, value.raw, job.place(value, job.plan.model.rotary_base, job.plan.model.hidden))
 
 
 def _rotary_factor(job: Job, model: Published) -> Iterator[Finding]:
@@ -417,15 +383,8 @@ def _rotary_factor(job: Job, model: Published) -> Iterator[Finding]:
     value, wanted = job.arguments.given("rope_scaling_factor"), model.traits.get("factor")
     if value is None or wanted is None or not isinstance(value.raw, (int, float)) or value.raw in (wanted, 1):
         return
-    yield Finding(
-        Message(
-            "{model} has {published}, but this run has {own}",
-            model=model.name,
-            published=Message("rotary positions scaled by {factor}", factor=wanted),
-            own=value.raw,
-        ),
-        span=job.place(value),
-    )
+    theirs = Message("rotary positions scaled by {factor}", factor=wanted)
+    yield _differs(model, theirs, value.raw, job.place(value))
 
 
 def _vocabulary(job: Job, model: Published) -> Iterator[Finding]:
@@ -433,15 +392,8 @@ def _vocabulary(job: Job, model: Published) -> Iterator[Finding]:
     value, wanted = job.arguments.given("padded_vocab_size"), model.sizes["vocab"]
     if value is None or not isinstance(value.raw, int) or value.raw >= wanted:
         return
-    yield Finding(
-        Message(
-            "{model} has {published}, but this run has {own}",
-            model=model.name,
-            published=Message("{size} rows of the embedding", size=wanted),
-            own=value.raw,
-        ),
-        span=job.place(value),
-    )
+    theirs = Message("{size} rows of the embedding", size=wanted)
+    yield _differs(model, theirs, value.raw, job.place(value))
 
 
 def _is_of_experts(job: Job) -> bool:

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from preflight.dialects.undescribed_programs import MINDSPEED_MM, undescribed
 from preflight.loaders.document import Document, Node
 from preflight.source.lazy_regex import lazy_pattern
-from preflight.source.resolved_words import Word
 from preflight.source.spelling import nearest
 
 _TRAINERS = lazy_pattern(
@@ -138,6 +137,8 @@ _OWN_CONFIG = lazy_pattern(r"(?:--config-name|-cn)=(?!ppo_trainer(?:\.yaml)?$)\S
 """Sizes of Megatron's section over a recipe's own config, which may choose the engine."""
 _ANY_CONFIG = lazy_pattern(r"(?:--config-(?:name|path|dir)|-c[nd]|-cp)(?:=.*)?")
 _ANY_ENGINE = lazy_pattern(r"\+*(?:model_engine|[\w.]{1,80}\.strategy)=.*")
+_OVERRIDDEN_SIZES = lazy_pattern(r"actor_rollout_ref\.actor\.megatron\.(?:tensor|pipeline)_model_parallel_size=")
+_MAIN_TRAINER = ("verl.trainer.main_ppo", "verl/trainer/main_ppo.py")
 
 
 def _names_no_engine(text: str) -> bool:
@@ -146,11 +147,16 @@ def _names_no_engine(text: str) -> bool:
     return found is not None and found[1] not in _ENGINES
 
 
-def _leaves_engine_out(words: Sequence[Word]) -> bool:
-    """Whether a launch sets sizes of Megatron over the default config and chooses no engine, so that the config of
-    another engine, which has no such section, refuses it; unknown words may choose one."""
-    heads = [(word.pieces[0].text if word.pieces else word.text) or "" for word in words]
-    return all(heads) and not any(_ANY_CONFIG.fullmatch(head) or _ANY_ENGINE.match(head) for head in heads)
+def _leaves_engine_out(document: Document) -> bool:
+    """Whether a launch of the main trainer overrides sizes of Megatron in the default config and chooses no engine, so
+    that the config of another engine, which has no such section, rejects it. Unknown words and the caller's may choose
+    one; a size after + is added to the section, and ignored."""
+    launch = document.launch
+    if launch is None or launch.open or launch.assumed or entry_text(document) not in _MAIN_TRAINER:
+        return False
+    heads = [(word.pieces[0].text if word.pieces else word.text) or "" for word in launch.words]
+    chosen = any(_ANY_CONFIG.fullmatch(head) or _ANY_ENGINE.match(head) for head in heads)
+    return all(heads) and not chosen and any(map(_OVERRIDDEN_SIZES.match, heads))
 
 
 def is_verl(document: Document) -> bool:
@@ -160,7 +166,7 @@ def is_verl(document: Document) -> bool:
     if any(_MEGATRON.fullmatch(text) or _names_no_engine(text) for text in texts):
         return _TRAINERS.fullmatch(entry_text(document)) is not None
     if any(map(_SIZES.match, texts)) and _TRAINERS.fullmatch(entry_text(document)) is not None:
-        return any(_OWN_CONFIG.fullmatch(text) for text in texts) or _leaves_engine_out(words)
+        return any(_OWN_CONFIG.fullmatch(text) for text in texts) or _leaves_engine_out(document)
     return "engine=megatron" in texts and entry_text(document) in _TUNERS
 
 

@@ -13,7 +13,7 @@ a = Handles(megatron_names() | names("ms-swift") | DERIVED)
 ARGUMENTS = "swift/megatron/arguments/megatron_args.py"
 LOSS_SCALES = (
     *("default", "last_round", "all", "base", "ignore_empty_think", "ignore_think_prefix", "react", "hermes", "qwen"),
-    *("agentflan", "alpha_umi", "last_round_with_ignore_empty_think"),
+    *("agentflan", "alpha_umi", "last_round_with_ignore_empty_think", "-"),
 )
 """Those of all described releases."""
 GENERATES = a.rlhf_type.is_in("grpo", "gkd")
@@ -64,7 +64,7 @@ MS_SWIFT.add(
         a.world_size,
         when=all_of(GENERATES, a.use_vllm, a.vllm_mode == "colocate"),
         message="{world_size} devices are not a multiple of --vllm_tensor_parallel_size {vllm_tensor_parallel_size}",
-        why="the inference engine refuses to start after the model is loaded",
+        why="the inference engine does not start after the model is loaded",
         upstream="swift/megatron/trainers/rollout_mixin.py:405",
         at=(a.vllm_tensor_parallel_size,),
         after=("device-count",),

@@ -102,17 +102,6 @@ NEMO_RL.add(
         after=("device-count", "nemo-rl/batch-over-ranks"),
     ),
     divides(
-        "validation-pairs-over-ranks",
-        a.data_parallel_size,
-        a.val_pairs * 2,
-        message="the pairs of a validation batch of {val_pairs} are not divisible by {data_parallel_size} data ranks",
-        why="the first validation fails",
-        upstream="nemo_rl/distributed/batched_data_dict.py:399",
-        when=all_of(a.val_pairs.is_set, a.num_nodes.is_set, VALIDATES),
-        at=(a.val_pairs,),
-        after=("device-count", "nemo-rl/batch-over-ranks"),
-    ),
-    divides(
         "validation-over-micro-batches",
         a.data_parallel_size * a.val_micro_batch_size,
         a.val_global_batch_size,

@@ -201,8 +201,8 @@ VERL.add(
             a.rollout_log_prob_max_token_len * a.context_parallel_size < a.seq_length,
         ),
         message=(
-            "a micro-batch for log-probabilities holds {rollout_log_prob_max_token_len} x {context_parallel_size} tokens "
-            "(log_prob_max_token_len_per_gpu x context-parallel size), but a prompt with its response can have up to "
+            "a micro-batch for log-probabilities holds {rollout_log_prob_max_token_len} × {context_parallel_size} tokens "
+            "(log_prob_max_token_len_per_gpu × context-parallel size), but a prompt with its response can have up to "
             "{seq_length}"
         ),
         why="the run fails at the first sequence that is longer",
@@ -214,7 +214,8 @@ VERL.add(
         "tokens-below-sample",
         all_of(SFT, a.use_dynamic_bsz, a.max_token_len_per_gpu * a.context_parallel_size < a.max_length),
         message=(
-            "a micro-batch holds {max_token_len_per_gpu} x {context_parallel_size} tokens (max_token_len_per_gpu x context-parallel size), but a sample can have up to {max_length}"
+            "a micro-batch holds {max_token_len_per_gpu} × {context_parallel_size} tokens (max_token_len_per_gpu × "
+            "context-parallel size), but a sample can have up to {max_length}"
         ),
         why="training fails at the first sample that is longer",
         upstream="verl/utils/seqlen_balancing.py",
@@ -224,8 +225,8 @@ VERL.add(
     refuse(
         "unknown-padding",
         all_of(SFT, a.pad_mode.given, ~a.pad_mode.is_in("no_padding", "right", "left_right")),
-        message="data.pad_mode {pad_mode} is neither no_padding nor right",
-        why="the first batch is refused when it is collated",
+        message="data.pad_mode must be no_padding or right, not {pad_mode}",
+        why="collating the first batch fails",
         upstream="verl/utils/dataset/dataset_utils.py:61",
         at=(a.pad_mode,),
     ),
@@ -233,7 +234,7 @@ VERL.add(
         "unknown-decay-of-tuning",
         all_of(SFT, a.lr_decay_style.given, ~a.lr_decay_style.is_in(*DECAYS)),
         message="optim.lr_decay_style {lr_decay_style} is not one of {styles}",
-        why="Megatron's schedule refuses it at the first step",
+        why="Megatron's schedule rejects it at the first step",
         shows={"styles": ", ".join(DECAYS)},
         upstream="megatron/core/optimizer_param_scheduler.py",
         at=(a.lr_decay_style,),

@@ -42,7 +42,7 @@ MINDFORMERS.add(
         all_of(legacy, training, EXPERTS > 1, CAPACITY * CHOSEN > EXPERTS),
         message="capacity_factor {moe_config.capacity_factor} with {moe_config.num_experts_chosen} of "
         "{moe_config.expert_num} experts per token gives each expert more room than there are tokens",
-        why="the room is filled with zeros that are computed and communicated; a point may be missing",
+        why="the room is filled with zeros that are computed and communicated; the decimal point may be missing",
         severity=Severity.WARNING,
         at=(CAPACITY,),
         upstream="mindformers/modules/transformer/moe.py",

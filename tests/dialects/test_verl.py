@@ -163,6 +163,30 @@ def test_other_engines_are_no_megatron(tmp_path: Path, engine: str) -> None:
     assert not preflight.check([str(script)]).jobs
 
 
+SIZE = "actor_rollout_ref.actor.megatron.tensor_model_parallel_size=2"
+
+
+@pytest.mark.parametrize(
+    ("entry", "more", "read"),
+    [
+        ("verl.trainer.main_ppo", SIZE, True),
+        ("verl.trainer.main_ppo", f"+{SIZE}", False),
+        ("verl.trainer.main_ppo", f"++{SIZE}", False),
+        ("verl.trainer.main_ppo", f'{SIZE} "$@"', False),
+        ("verl.trainer.main_ppo", f"{SIZE} $ENGINE", False),
+        ("verl.trainer.main_ppo", f"{SIZE} --config-path=own", False),
+        ("recipe.dapo.main_dapo", SIZE, False),
+    ],
+)
+def test_sizes_of_megatron_without_an_engine_are_rejected_by_the_default_config(
+    tmp_path: Path, entry: str, more: str, read: bool
+) -> None:
+    (tmp_path / "run.sh").write_text(f"python3 -m {entry} trainer.nnodes=1 {more}\n", encoding="utf-8")
+    found = preflight.check([str(tmp_path / "run.sh")])
+    assert [f.rule for f in found.findings if f.rule == "unread-key"] == ["unread-key"] * read
+    assert bool(found.jobs) is read
+
+
 @pytest.mark.parametrize(("config", "expected"), [("", ["device-count"]), ("--config-name=dapo_megatron_trainer", [])])
 def test_a_recipe_is_read_as_far_as_it_is_typed(tmp_path: Path, config: str, expected: list[str]) -> None:
     started = SCRIPT.format(mini="16", micro="2", more="+dapo.own_key=1").replace("TP:-4", "TP:-32")
