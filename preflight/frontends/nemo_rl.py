@@ -191,8 +191,8 @@ def forced(run: Run) -> None:
     run.derive("batches_are_checked", True)
     if run.tensor_model_parallel_size == 1:
         run.derive("sequence_parallel", False, "the tensor-parallel size is 1", of="sequence_parallel")
-    for name, wanted in (("bf16", "bfloat16"), ("fp16", "float16")):
-        run.derive(name, run.policy_precision == wanted, of="policy_precision")
+    for name, dtype in (("bf16", "bfloat16"), ("fp16", "float16")):
+        run.derive(name, run.policy_precision == dtype, of="policy_precision")
     run.derive("params_dtype", TYPES.get(run.policy_precision, run.policy_precision), of="policy_precision")
     run.derive("calculate_per_token_loss", True, "NeMo RL scales the gradients itself")
 
