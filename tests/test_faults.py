@@ -198,7 +198,7 @@ def compare(broken: str, fixed: str, fault: Fault) -> str:
 
 @pytest.mark.parametrize("fault", MINDFORMERS, ids=lambda fault: fault.name)
 def test_mindformers(fault: Fault) -> None:
-    judge(list(mindformers_configs())[::24], fault)
+    judge(list(mindformers_configs())[::40], fault)
 
 
 @pytest.mark.slow
