@@ -72,11 +72,10 @@ def test_fixtures(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
     checked = Case.check
     monkeypatch.setattr(Case, "check", check)
-    (tmp_path / ".git").mkdir()  # the folders above are of no interest
     wrong = []
     for number, case in enumerate(load(path)):
         folder = tmp_path / str(number)
-        folder.mkdir()
+        (folder / ".git").mkdir(parents=True)  # neither the folders above nor those beside are of interest
         try:
             verify(path, case, folder)
         except AssertionError as error:
