@@ -129,6 +129,8 @@ def _joined_verbs(group: Sequence[Clause], word: str) -> Clause:
 def _other_value(verbs: Sequence[str]) -> list[str]:
     """Joins "is set" and "is not one of a, b or c" to "is set to anything other than a, b or c"."""
     listed = [verb for verb in verbs if verb.startswith(_NOT_ONE)]
+    if {*verbs} == {"is True or False", "is off"}:
+        return ["is `False`"]
     for before, after in (("is set", "is set to anything other than "), ("is given", "is given a value other than ")):
         if len(listed) == 1 and before in verbs:
             other = after + listed[0].removeprefix(_NOT_ONE)
@@ -266,6 +268,8 @@ def _compared(node: Expression, spell: Spell) -> Clause:
         return _more_than_one(left, spell)
     if node.op == "<=" and type(right) is int and right == 0:
         return Clause(_value(left, spell), _NOT_POSITIVE)
+    if node.op == ">=" and isinstance(right, float) and right == float("inf"):
+        return Clause(_value(left, spell), "is infinite")
     return Clause(_value(left, spell), f"{_COMPARED[node.op]} {_value(right, spell)}")
 
 
@@ -289,6 +293,8 @@ def _equal(node: Expression, spell: Spell) -> Clause:
         return _truth(left, spell, right is same)
     if type(right) is int and right == 0 and isinstance(left, Expression) and left.op == "%":
         return _multiple(left, spell, same)
+    if same and type(right) is int and isinstance(left, Expression) and _halved(left) and right == 1:
+        return Clause(_value(left.parts[0], spell), "is odd")
     no, value = "" if same else "not ", _value(left, spell)
     if isinstance(right, str) and right == "":
         return Clause(value, f"is {no}empty")
@@ -302,6 +308,11 @@ def _equal(node: Expression, spell: Spell) -> Clause:
         words = f"{only} {_listed(right, 'and')}" if right else "is empty"
         return Clause(value, words if same else f"is not the list {_listed(right, 'and')}")
     return Clause(value, f"is {no}{_value(right, spell)}")
+
+
+def _halved(node: Expression) -> bool:
+    """Whether a number is the remainder of a division by 2."""
+    return node.op == "%" and isinstance(node.parts[1], int) and node.parts[1] == 2
 
 
 def _value(node: object, spell: Spell) -> str:
