@@ -384,8 +384,8 @@ def page(found: Sequence[Residual], by: dict[str, tuple[float, float, int]], wid
     runs = [one for rows in told.values() for one in rows]
     mean = sum(sum(rows) / len(rows) for rows in told.values()) / len(told)
     lines.append(
-        f"\nOf {len(runs)} runs {sum(runs) / len(runs):.0%} lie inside a range that was learned without their family; "
-        f"the mean over the {len(told)} families is {mean:.0%}."
+        f"\n{sum(runs) / len(runs):.0%} of the {len(runs)} runs are inside the range that was learned without their "
+        f"family. The mean over the {len(told)} families is {mean:.0%}."
     )
     return "\n".join(lines) + "\n"
 

@@ -334,7 +334,7 @@ def page(found: Sequence[Row], fit: bool) -> str:
         f"| {name} | {count} | {rho:.2f} | {regret:.2f} | {error:+.0%} |"
         for name, (count, rho, regret, error) in sorted(told.items())
     ]
-    lines.append(f"\nMedian rank correlation {statistics.median(rho for _, rho, _, _ in told.values()):.2f}.")
+    lines.append(f"\nThe median rank correlation is {statistics.median(rho for _, rho, _, _ in told.values()):.2f}.")
     if fit:
         lines += ["", "| device | family left out | runs | error, fitted without it | error, constants in use |"]
         lines += ["| --- | --- | --- | --- | --- |"]
