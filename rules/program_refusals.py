@@ -6,7 +6,6 @@ from preflight import Finding, Job, Severity, Unverified, rule
 from preflight.job import JUDGED
 from preflight.source.finding import Kind
 
-
 BESIDE = ("device-count", "expert-grid", "batch-not-divisible", "heads-not-divisible", "experts-not-divisible")
 """Rules about the layout that report the same refusal at the same option, with the sizes that do not fit."""
 
