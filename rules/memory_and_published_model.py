@@ -388,7 +388,11 @@ def _rotary_factor(job: Job, model: Published) -> Iterator[Finding]:
     yield _differs(model, theirs, value.raw, job.place(value))
 
 
-ROUTER_SCALING = ("moe_router_topk_scaling_factor", "routed_scaling_factor")
+ROUTER_SCALING = (
+    "moe_router_topk_scaling_factor",
+    "routed_scaling_factor",
+    "deprecated_routed_scaling_factor",
+)
 """The names of the option in different releases."""
 
 

@@ -85,7 +85,12 @@ VERL.add(
     ),
     refuse(
         "checkpoint-after-each-step",
-        all_of(PPO, a.save_freq == 1, a.max_actor_ckpt_to_keep.is_none, ~(a.total_training_steps <= MANY)),
+        all_of(
+            PPO,
+            a.save_freq == 1,
+            a.max_actor_ckpt_to_keep.is_none,
+            any_of(a.total_training_steps.is_none, a.total_training_steps > MANY),
+        ),
         message="trainer.save_freq 1 saves the model and the optimizer after each step and keeps them all",
         why="published runs save every 5 to 500 steps; the disk fills up, and the run ends",
         upstream="verl/trainer/ppo/ray_trainer.py",

@@ -83,6 +83,7 @@ MINDFORMERS.add(
         message="lr_schedule.warmup_ratio {lr_schedule.warmup_ratio} is a fraction of the run and must be from 0 to 1",
         why="the schedule raises a ValueError when it is built; the value may be meant in percent or in steps",
         at=(SHARE,),
+        versions=">=1.1",
         upstream="mindformers/core/lr/lr_schedule.py:47",
     ),
 )
