@@ -294,7 +294,7 @@ SHARED |= {
         "megatron/min-lr-negative nemo-rl/minimum-below-zero verl/minimum-below-zero",
         "ms-swift/minimum-above-rate nemo-rl/minimum-above-rate verl/minimum-above-rate",
         "megatron/warmup-start-above-lr nemo-rl/warm-up-start-above-rate verl/warm-up-start-above-rate",
-        "megatron/warmup-over-decay ms-swift/warm-up-whole-run verl/warm-up-over-decay",
+        "megatron/warmup-over-decay ms-swift/warm-up-whole-run verl/warm-up-over-decay verl/warm-up-whole-run",
         "mindspeed-llm/lora-scaled-by-zero ms-swift/adapters-scaled-by-zero",
         "megatron/wsd-without-decay-length verl/decay-without-length",
     )

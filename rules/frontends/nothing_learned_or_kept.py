@@ -80,9 +80,7 @@ VERL.add(
         upstream="megatron/core/optimizer_param_scheduler.py:160",
         at=(a.optim_warmup_ratio,),
     ),
-    wide_clip(
-        all_of(PPO, a.policy_loss_mode == "gspo"), a.clip_ratio_high, "verl/trainer/ppo/core_algos.py:1593"
-    ),
+    wide_clip(all_of(PPO, a.policy_loss_mode == "gspo"), a.clip_ratio_high, "verl/trainer/ppo/core_algos.py:1593"),
     refuse(
         "checkpoint-after-each-step",
         all_of(
@@ -213,12 +211,12 @@ MS_SWIFT.add(
             "clips the ratio of a sequence, for which published runs use 1e-4 to 4e-4"
         ),
         why="the mean ratio over the tokens of a sequence hardly ever rises that far, so gains are not clipped",
-        upstream="swift/megatron/trainers/grpo_trainer.py:1015",
+        upstream="swift/megatron/trainers/grpo_trainer.py",
         severity=Severity.WARNING,
         at=(a.epsilon_high, a.importance_sampling_level),
     ),
     over_base((a.model,), "swift/megatron/callbacks/default_flow.py"),
-    no_strength(PREFERS, a.beta, "swift/megatron/trainers/dpo_trainer.py:25"),
+    no_strength(PREFERS, a.beta, "swift/megatron/trainers/dpo_trainer.py"),
     refuse(
         "evaluation-without-data",
         all_of(

@@ -56,7 +56,9 @@ def checkpoint_interval(job: Job) -> Iterator[Finding]:
             message = Message("save_checkpoint_steps is 0, so no checkpoint is saved during the run")
             yield Finding(message, steps.span, key=("callbacks", index, "save_checkpoint_steps"))
         if steps.value == 1 and not isinstance(steps.value, bool) and (job.plan.model.hidden.raw or 0) >= WIDE:
-            message = Message("save_checkpoint_steps 1 writes a checkpoint after each step, which takes longer than the step")
+            message = Message(
+                "save_checkpoint_steps 1 writes a checkpoint after each step, which takes longer than the step"
+            )
             yield Finding(message, steps.span, key=("callbacks", index, "save_checkpoint_steps"))
 
 

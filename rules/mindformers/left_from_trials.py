@@ -70,7 +70,7 @@ MINDFORMERS.add(
         why="published configs use 1e-4 to 0.02. With this value, the run balances the experts and learns nothing else",
         severity=Severity.WARNING,
         at=(COEFFICIENT,),
-        upstream="https://arxiv.org/abs/2101.03961",
+        upstream="mindformers/parallel_core/training_graph/transformer/moe/router.py",
     ),
     refuse(
         "warm-up-ratio-out-of-range",
