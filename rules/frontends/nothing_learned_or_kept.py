@@ -125,7 +125,7 @@ NEMO_RL.add(
             "lr_warmup_iters {lr_warmup_iters} is not below lr_decay_iters {lr_decay_iters}, so Megatron-Bridge cuts the "
             "warm-up one sample before the end of the schedule"
         ),
-        why="the learning rate rises during the whole schedule, and only a log message says so",
+        why="the learning rate rises until the end of the schedule and never stays at its maximum",
         versions=">=0.6",
         upstream="src/megatron/bridge/training/config.py:1495",
         severity=Severity.WARNING,
