@@ -16,6 +16,8 @@ WIDE = 0.1
 """250 times the largest clipping range of a published run that clips the ratio of a sequence, 4e-4."""
 MANY = 100
 """A run with fewer rollouts is a trial."""
+STEPS = 100
+"""Three times the most optimizer steps that a published run takes on the samples of one rollout, 32."""
 PPO = a.entry == "verl.trainer.main_ppo"
 PREFERS = a.rlhf_type.is_in("dpo", "kto")
 
@@ -50,6 +52,23 @@ def no_strength(prefers: Expression, beta: Expression, upstream: str) -> Constra
     )
 
 
+def many_steps(trains: Expression, steps: Expression, at: tuple[Expression, ...], upstream: str) -> Constraint:
+    """So many optimizer steps on one rollout that most of them train on samples of another policy."""
+    return refuse(
+        "many-steps-on-a-rollout",
+        all_of(trains, steps >= STEPS),
+        message="the optimizer takes {steps} steps on the samples of each rollout, but published runs take 1 to 32",
+        why=(
+            "the policy that is trained moves away from the one that generated the samples, so the later steps are mostly "
+            "clipped. A digit of the mini-batch may be missing"
+        ),
+        shows={"steps": steps},
+        upstream=upstream,
+        severity=Severity.WARNING,
+        at=at,
+    )
+
+
 def over_base(bases: tuple[Expression, ...], upstream: str) -> Constraint:
     """Checkpoints written into the folder of the weights that the run starts from."""
     return refuse(
@@ -67,6 +86,12 @@ def over_base(bases: tuple[Expression, ...], upstream: str) -> Constraint:
 
 
 VERL.add(
+    many_steps(
+        all_of(PPO, a.ppo_mini_batch_size > 0),
+        a.train_batch_size // a.ppo_mini_batch_size,
+        (a.ppo_mini_batch_size, a.train_batch_size),
+        "verl/workers/engine_workers.py",
+    ),
     refuse(
         "warm-up-whole-run",
         all_of(
@@ -133,6 +158,12 @@ NEMO_RL.add(
     ),
 )
 SLIME.add(
+    many_steps(
+        a.rollout_batch_size.is_set,
+        a.num_steps_per_rollout,
+        (a.num_steps_per_rollout,),
+        "slime/utils/arguments.py",
+    ),
     refuse(
         "dropout-left-on",
         all_of(
