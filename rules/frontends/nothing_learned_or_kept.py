@@ -53,7 +53,7 @@ def no_strength(prefers: Expression, beta: Expression, upstream: str) -> Constra
 
 
 def many_steps(trains: Expression, steps: Expression, at: tuple[Expression, ...], upstream: str) -> Constraint:
-    """So many optimizer steps on one rollout that most of them train on samples of another policy."""
+    """Optimizer steps on one rollout, most of which train on samples of another policy."""
     return refuse(
         "many-steps-on-a-rollout",
         all_of(trains, steps >= STEPS),
