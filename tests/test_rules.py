@@ -106,7 +106,7 @@ def test_names_of_cases_are_unique_in_a_file() -> None:
         assert len(names) == len(set(names)), path.name
 
 
-NUMBERS = {"": 83, "megatron": 777, "mindspeed": 464, "mindformers": 419, "frontends": 327}
+NUMBERS = {"": 83, "megatron": 784, "mindspeed": 466, "mindformers": 425, "frontends": 348}
 """Folder below rules/ → the number of its rules; whoever adds or drops one changes this on purpose."""
 
 
@@ -313,7 +313,7 @@ SHARED |= {
         "megatron/min-lr-negative nemo-rl/minimum-below-zero verl/minimum-below-zero",
         "ms-swift/minimum-above-rate nemo-rl/minimum-above-rate verl/minimum-above-rate",
         "megatron/warmup-start-above-lr nemo-rl/warm-up-start-above-rate verl/warm-up-start-above-rate",
-        "megatron/warmup-over-decay ms-swift/warm-up-whole-run verl/warm-up-over-decay",
+        "megatron/warmup-over-decay ms-swift/warm-up-whole-run verl/warm-up-over-decay verl/warm-up-whole-run",
         "mindspeed-llm/lora-scaled-by-zero ms-swift/adapters-scaled-by-zero",
         "megatron/wsd-without-decay-length verl/decay-without-length",
     )

@@ -11,8 +11,6 @@ TRIAL = 1_000
 """Runs with fewer iterations are trials: their options are often copied from the long run."""
 FEW = 10
 """A warm-up of fewer steps is shorter than any in published pretraining."""
-LONG = 10_000
-"""Runs with more iterations are not shortened trials."""
 
 RECIPE = any_of(a.train_iters >= TRIAL, a.train_samples >= a.global_batch_size * TRIAL)
 
@@ -54,7 +52,7 @@ MEGATRON.add(
             a.lr_warmup_samples > 0,
             any_of(a.lr_warmup_samples >= TRIAL, a.lr_warmup_samples < a.global_batch_size),
             a.lr_warmup_samples < a.global_batch_size * FEW,
-            a.train_samples >= a.global_batch_size * LONG,
+            a.train_samples >= a.global_batch_size * TRIAL,
         ),
         message=(
             "--lr-warmup-samples {lr_warmup_samples} covers fewer than ten batches of {global_batch_size} samples; "
