@@ -19,7 +19,7 @@ from preflight.dialects.device_and_release import (
 from preflight.dialects.megatron.derivation_namespace import Run
 from preflight.dialects.megatron.framework_version import is_telling, versions
 from preflight.dialects.megatron.mindspeed_renamed_arguments import RENAMED
-from preflight.dialects.megatron.options import RELEASES, Flag, Table, lists_choice, option_before, releases_that_take, releases_with
+from preflight.dialects.megatron.options import RELEASES, Flag, Table, lists_choice, releases_that_take, releases_with
 from preflight.dialects.megatron.parser_input import split_by_old_runners
 from preflight.loaders.document import Document
 from preflight.run.arguments import Certainty
@@ -316,27 +316,11 @@ def _of_an_older_release(typed: Mapping[str, str | None]) -> str:
     later = (option for option in typed if option.removeprefix("--") not in OF_2_5)
     if gone == ("--checkpoint-activations",) and not any(releases_with(name, one) for one in later for name in FAMILY):
         return Message("{option} belongs to a release older than those that preflight knows", option=gone[0])
-    if removed := _removed_before_all(typed):
-        return Message("{option} belongs to a release older than those that preflight knows", option=removed)
     if len(gone) < 2 or any(option in typed for new in GONE.values() for option in new):
         return ""
     return Message(
         ("the options {options:and} belong to a release older than those that preflight knows"), options=gone[:2]
     )
-
-
-def _removed_before_all(typed: Mapping[str, str | None]) -> str:
-    """An option that Megatron-LM removed before its oldest described release, if that release has the other options;
-    "" if there is none."""
-    removed = next((option for option in typed if _is_removed_before_all(option)), "")
-    oldest = RELEASES[PLAIN][-1]
-    having = (releases_with(PLAIN, option) for option in typed) if removed else ()
-    return removed if all(not releases or oldest in releases for releases in having) else ""
-
-
-def _is_removed_before_all(option: str) -> bool:
-    removed, in_use = option_before(option)
-    return removed.startswith(f"{PLAIN} before ") and not in_use and not releases_with(PLAIN, option)
 
 
 def _other_names(run: Run, found: Identity) -> dict[str, str]:

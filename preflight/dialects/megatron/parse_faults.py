@@ -174,7 +174,7 @@ def unknown_flag(options: Table, word: Word) -> tuple[Problem, Flag | None]:
     elif before:
         hint = Message("; {before} had it", before=before)
         near = ""
-    elif near and not _other_short_word(text, near):
+    elif near:
         hint = Message("; did you mean {near}?", near=near)
     message = Message("{parser} has no option {option}{hint}", parser=options.label, option=text, hint=hint)
     close = replaced or near == called != "" or _close(text.replace("_", "-").lower(), near.lower())
@@ -200,14 +200,11 @@ def _close(typed: str, near: str) -> bool:
     misspelling of cpu."""
     from difflib import SequenceMatcher
 
-    return SequenceMatcher(None, typed, near).ratio() >= CLOSE and not _other_short_word(typed, near)
-
-
-def _other_short_word(typed: str, near: str) -> bool:
-    """Whether two names differ in a short word: --use-mpi does not mean --use-mup."""
     words, others = typed.split("-"), near.split("-")
     swapped = [(a, b) for a, b in zip(words, others, strict=False) if a != b] if len(words) == len(others) else []
-    return any(len(a) <= 3 and len(a) == len(b) and sorted(a) != sorted(b) for a, b in swapped)
+    return SequenceMatcher(None, typed, near).ratio() >= CLOSE and not any(
+        len(a) <= 3 and len(a) == len(b) and sorted(a) != sorted(b) for a, b in swapped
+    )
 
 
 def _opposite(options: Table, text: str) -> Flag | None:

@@ -406,7 +406,8 @@ def _passed(name: str, variable: Variable, tree: Tree) -> tuple[str, Span, str] 
     return f"pass ${name} to the launch", Span(tree.source, after, after), new
 
 
-_SETTINGS = lazy_pattern(r"\s{0,20}[A-Z_][A-Z0-9_]{0,80}=\S{0,200}(?:\s{1,20}[A-Z_][A-Z0-9_]{0,80}=\S{0,200}){0,40}\s{0,20}")
+_SETTING = r"[A-Z_][A-Z0-9_]{0,80}=\S{0,200}"
+_SETTINGS = lazy_pattern(rf"\s{{0,20}}{_SETTING}(?:\s{{1,20}}{_SETTING}){{0,40}}\s{{0,20}}")
 """Variables with their values, as before a command."""
 
 
