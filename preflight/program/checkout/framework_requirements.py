@@ -38,8 +38,8 @@ _IN_NAME = lazy_pattern(
 )
 """A folder or a branch that is named after a release, such as `third_party/megatron_lm_0_9_0`."""
 _LABELLED = lazy_pattern(
-    r"(?m)^[ \t]*(?:export[ \t]+)?M(?:CORE|EGATRON(?:_CORE)?)(?:_RELEASE)?_VERSION=[\"']?(?:core_)?[rv]?([0-3]\.\d+)(\.\d+)?"
-    r"[\"']?[ \t]*$"
+    r"(?m)^[ \t]*(?:export[ \t]+)?M(?:CORE|EGATRON(?:_CORE)?)(?:_RELEASE)?_VERSION="
+    r"[\"']?(?:core_)?[rv]?([0-3]\.\d+)(\.\d+)?[\"']?[ \t]*$"
 )
 """A variable that names the release of a benchmark, as in NVIDIA's recipes for mixtures of experts."""
 _COMMENT = lazy_pattern(r"(?m)(?:^|(?<=[ \t]))[ \t]*#.*$")
