@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from preflight.job import Job
 from preflight.lint.uncertain_facts import assumed, elsewhere, strange
-from preflight.lint.upstream_evidence import Evidence, evidence, refused_in
+from preflight.lint.upstream_evidence import evidence, refused_in
 from preflight.loaders.document import Document, Problem
 from preflight.run.request import Request, Target
 from preflight.source.finding import Finding, Fix, Kind, Message, Related, Safety, Severity, continued
@@ -318,20 +318,14 @@ def _of_releases(job: Job) -> Doubt | None:
             if slip:
                 return lowered(finding, fork)
             return _unfixed(noted(finding, fork))  # the fork may have it, or a default
-        if option and finding.kind is Kind.REWRITE and _changed_since(finding, job, known, described):
-            return _unfixed(noted(finding, fork))
-        if _is_near(finding, near):
+        place = finding.upstream or ""
+        rewrite = option and finding.kind is Kind.REWRITE and not known.in_all(place, job.target.version, described)
+        if rewrite or _is_near(finding, near):
             return _unfixed(noted(finding, fork))
         because = _not_all(finding, stacks)
         return finding if because is None else _to_choose_from(offered_only(lowered(finding, because)))
 
     return judged
-
-
-def _changed_since(finding: Finding, job: Job, known: Evidence, releases: Sequence[str]) -> bool:
-    """Whether one of the releases does not change the argument that a finding is about."""
-    place = finding.upstream or ""
-    return any(known.moved(place, job.target.version, release) is None for release in releases)
 
 
 def _parts(option: str) -> list[str]:
