@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from preflight.loaders.document import Count, Launch, Problem, Unknown, Word
 from preflight.loaders.entry_scripts import PYTHON_NAME, command_name, entry_of
 from preflight.loaders.launcher_options import COMMANDS, MPIRUN, SLURM, is_entry, read_options
@@ -24,6 +26,7 @@ _OF_A_GROUP = lazy_pattern(r"(?m)^[^#\n]{0,400}(?:\$\{?|\(\()(WORLD_SIZE|MASTER_
 _SETS = lazy_pattern(r"\b(WORLD_SIZE|MASTER_ADDR)=")
 
 
+@lru_cache(maxsize=8)
 def _of_several(text: str) -> str:
     """The variable by which a script knows its task or node, or its group of processes, without setting it: whatever
     sets it starts several; "" if there is none."""
