@@ -12,6 +12,7 @@ from preflight.frontends.front_end import FrontEnd
 from preflight.frontends.hydra_faults import REFUSED
 from preflight.frontends.refusal_rows import Row, identity
 from preflight.frontends.refusals import of_code
+from preflight.frontends.sglang_options import of_sglang
 from preflight.loaders.composition.resolved_values import Composed, Found
 from preflight.loaders.document import Document, Node, Problem, Unknown
 from preflight.source.finding import Message
@@ -125,6 +126,15 @@ PLUGINS = ("external_plugins", "custom_register_path")
 """Files that may register more names; the second is ms-swift 3's name (swift/arguments/base_args/base_args.py)."""
 LOSSES = ("grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "real", "fipo")
 """swift/megatron/trainers/grpo_trainer.py, loss_func."""
+OF_PAIRS: Mapping[str, tuple[str, ...]] = {
+    "dpo": (
+        *("sigmoid", "hinge", "ipo", "exo_pair", "nca_pair", "robust", "bco_pair", "sppo_hard", "aot", "aot_pair"),
+        *("aot_unpaired", "discopop", "apo_zero", "apo_down", "sft", "sigmoid_norm"),
+    ),
+    "kto": ("kto", "apo_zero_unpaired"),
+}
+"""trl/trainer/dpo_trainer.py:1110-1233 (0.24.0), dpo_loss, which swift/megatron/trainers/dpo_trainer.py calls;
+kto_trainer.py:1159."""
 READS = (".jsonl", ".parquet")
 """slime/utils/data.py, read_file."""
 
@@ -133,21 +143,30 @@ def of_values(options: Options, in_source: InSource | None) -> Iterator[Problem]
     """Values that the front end looks up in its own names or endings."""
     if options.front_end.name == "slime":
         yield from _of_slime(options, in_source)
+    elif (losses := OF_PAIRS.get(str(options.at("rlhf_type").value))) is not None:
+        for value, near, place in _slips(options.at("loss_type"), losses):
+            template = "--loss_type accepts {choices:and}, not {value}; did you mean {near}?"
+            yield Problem(REFUSED, Message(template, choices=losses, value=value, near=near), place)
     elif options.at("rlhf_type").value == "grpo":
         plugins = any(options.at(one).value for one in PLUGINS)
         rewards = () if plugins else REWARDS
         for name, known in (("loss_type", LOSSES), ("reward_funcs", rewards)):
-            found = options.at(name)
-            values = found.value if isinstance(found.value, list) else [found.value]
-            for value in values:
-                near = nearest(value, known, SLIP) if isinstance(value, str) and value not in known else ""
-                if near and found.node is not None:
-                    template = "--{name} accepts {choices:and}, not {value}; did you mean {near}?"
-                    message = Message(template, name=name, choices=known, value=value, near=near)
-                    yield Problem(REFUSED, message, found.node.span)
+            for value, near, place in _slips(options.at(name), known):
+                template = "--{name} accepts {choices:and}, not {value}; did you mean {near}?"
+                yield Problem(REFUSED, Message(template, name=name, choices=known, value=value, near=near), place)
+
+
+def _slips(found: Found, known: Sequence[str]) -> Iterator[tuple[str, str, Span]]:
+    """The words of an option that resemble a known one, each with that one and its place."""
+    for value in found.value if isinstance(found.value, list) else [found.value]:
+        near = nearest(value, known, SLIP) if isinstance(value, str) and value not in known else ""
+        if near and found.node is not None:
+            yield str(value), near, found.node.span
 
 
 def _of_slime(options: Options, in_source: InSource | None) -> Iterator[Problem]:
+    launch = options.document.launch
+    yield from of_sglang(launch.words if launch is not None else (), "--sglang-")
     data = options.at("prompt_data")
     name = str(data.value).partition("@[")[0].rpartition("/")[2]
     own = any(one in options.parsed.written for one in ("data_source_path", "rollout_function_path"))
