@@ -45,8 +45,6 @@ ENGINE_TYPES = ("auto", "half", "float16", "bfloat16", "float", "float32", "fp8"
 """nemo_rl/models/generation/vllm/vllm_worker.py:348-446; the types of values that vLLM accepts."""
 FP8 = {"fp8": ("e4m3", "hybrid"), "fp8_recipe": ("tensorwise", "delayed", "mxfp8", "blockwise", "custom")}
 """megatron/core/fp8_utils.py, get_fp8_context."""
-SAMPLING = ("tis", "icepop", "seq-mask-tis")
-"""nemo_rl/algorithms/loss/loss_functions.py:280, since 0.7.0."""
 
 
 def generates_with_vllm(config: Composed) -> bool:
@@ -65,8 +63,6 @@ def _switched(config: Composed) -> Iterator[tuple[str, tuple[str, ...]]]:
     experts = config.at(*megatron, "expert_model_parallel_size").value
     if isinstance(experts, int) and experts > 1:
         yield "policy.megatron_cfg.moe_token_dispatcher_type", ("allgather", "alltoall", "flex")
-    if config.at("loss_fn", "use_importance_sampling_correction").value is True:
-        yield "loss_fn.truncated_importance_sampling_type", SAMPLING
     sections = ("", "default.", "train.")
     if "math" in (config.at(*f"data.{one}env_name".split(".")).value for one in sections):
         yield "env.math.math_verify_impl", ("hf_math_verify", "dapo_math_verify")
