@@ -163,7 +163,51 @@ def _slips(found: Found, known: Sequence[str]) -> Iterator[tuple[str, str, Span]
             yield str(value), near, found.node.span
 
 
+FUNCTIONS = tuple(
+    f"slime.rollout.{one}"
+    for one in (
+        *("sft_rollout.generate_rollout", "sglang_rollout.generate_rollout", "sleep_rollout.sleep"),
+        *("fully_async_rollout.generate_rollout_fully_async", "forge_load.generate_rollout"),
+        *("filter_hub.dynamic_sampling_filters.check_reward_nonzero_std", "sglang_rollout.generate_rollout_async"),
+        *("filter_hub.dynamic_sampling_filters.check_reward_nonzero_std_with_fallback", "sglang_rollout.generate"),
+        *("on_policy_distillation.reward_func", "on_policy_distillation.post_process_rewards"),
+        *("sglang_streaming_rollout.generate_streaming", "sglang_rollout.generate_and_rm"),
+    )
+)
+"""slime's own functions that options name, with the folder of their module."""
+NAMING = (
+    *("rollout_function_path", "eval_function_path", "dynamic_sampling_filter_path", "custom_generate_function_path"),
+    *("custom_rm_path", "custom_reward_post_process_path"),
+)
+ALMOST = 0.95
+
+
+def _of_functions(options: Options, in_source: InSource | None) -> Iterator[Problem]:
+    """Misspelt functions of slime. A name with other digits or more words may be one that the user added."""
+    for option in NAMING:
+        found = options.at(option)
+        name = found.value
+        if not isinstance(name, str) or found.node is None or name in FUNCTIONS:
+            continue
+        near = nearest(name, FUNCTIONS, ALMOST) or anagram_of(name, FUNCTIONS)
+        path, _, function = name.removeprefix("slime.").rpartition(".")
+        if (
+            not near
+            or _shape(near) != _shape(name)
+            or (in_source and in_source(f"{path.replace('.', '/')}.py", function))
+        ):
+            continue
+        message = Message("slime has no function {name:.90}; did you mean {near}?", name=name, near=near)
+        yield Problem(REFUSED, message, found.node.span)
+
+
+def _shape(name: str) -> str:
+    """The separators and digits of a name."""
+    return "".join(letter for letter in name if not letter.isalpha())
+
+
 def _of_slime(options: Options, in_source: InSource | None) -> Iterator[Problem]:
+    yield from _of_functions(options, in_source)
     launch = options.document.launch
     yield from of_sglang(launch.words if launch is not None else (), "--sglang-")
     data = options.at("prompt_data")

@@ -259,6 +259,8 @@ SLIME = """python3 train.py --hf-checkpoint model --actor-num-nodes 1 --actor-nu
         "--sglang-watchdog-timeout 1h",
         "--sglang-speculative-algorithm EAGEL",
         "--sglang-moe-a2a-backend depeep",
+        "--rollout-function-path slime.rollout.sft_rollout.generate_rollouts",
+        "--dynamic-sampling-filter-path slime.rollout.filter_hub.dynamic_sampling_filters.check_reward_nonzero_sdt",
     ],
 )
 def test_what_sglang_does_not_take(word: str) -> None:
@@ -274,6 +276,9 @@ def test_what_sglang_does_not_take(word: str) -> None:
         "--sglang-speculative-algorithm OWN",
         "--sglang-attention-backend fa5",
         "--sglang-own 1k",
+        "--rollout-function-path slime.rollout.sft_rollout.generate_rollout2",
+        "--rollout-function-path slime.rollout.sft_rollout.generate_rollout_v",
+        "--rollout-function-path own.sft_rollout.generate_rollout",
     ],
 )
 def test_what_sglang_takes(word: str) -> None:
