@@ -210,7 +210,7 @@ COUNTS: Mapping[str, tuple[str, ...]] = {"nnodes": (), "nproc_per_node": ("auto"
 
 
 def of_counts(config: Composed) -> Iterator[Problem]:
-    """Counts of the runner that are no numbers; a range of nodes is one."""
+    """Counts of the runner that are not numbers; a range of nodes is accepted."""
     for name, words in COUNTS.items():
         found = config.at("experiment", "runner", name)
         value, node = found.value, found.node

@@ -313,7 +313,7 @@ def of_sglang(words: Sequence[Word], prefix: str) -> Iterator[Problem]:
             near = anagram_of(text, SGLANG_WORDS[option])
             if near:
                 message = Message(
-                    "SGLang's {name} has no {value:.60}; did you mean {near}?", name=name, value=text, near=near
+                    "{name} has no value {value:.60}; did you mean {near}?", name=name, value=text, near=near
                 )
                 yield Problem(REFUSED, message, own.span)
         elif not _is_number(text, whole=option in SGLANG_INTEGERS):
