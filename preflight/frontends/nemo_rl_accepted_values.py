@@ -13,6 +13,7 @@ from preflight.frontends.hydra_faults import DECAYS, INCREASES, REFUSED
 from preflight.loaders.composition.resolved_values import ARITHMETIC, Composed
 from preflight.loaders.document import Document, Node, Problem
 from preflight.program.checkout.framework_discovery import Files, listed
+from preflight.run.version_ranges import numbers
 from preflight.source.checkout_root import checkout_root
 from preflight.source.finding import Message
 from preflight.source.lazy_regex import lazy_pattern
@@ -45,6 +46,8 @@ ENGINE_TYPES = ("auto", "half", "float16", "bfloat16", "float", "float32", "fp8"
 """nemo_rl/models/generation/vllm/vllm_worker.py:348-446; the types of values that vLLM accepts."""
 FP8 = {"fp8": ("e4m3", "hybrid"), "fp8_recipe": ("tensorwise", "delayed", "mxfp8", "blockwise", "custom")}
 """megatron/core/fp8_utils.py, get_fp8_context."""
+READS_DISPATCHER = (0, 6)
+"""The first release that reads moe_token_dispatcher_type (nemo_rl/models/megatron/setup.py:671)."""
 
 
 def generates_with_vllm(config: Composed) -> bool:
@@ -53,7 +56,7 @@ def generates_with_vllm(config: Composed) -> bool:
     return generates and config.at("policy", "generation", "backend").value == "vllm"
 
 
-def _switched(config: Composed) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _switched(config: Composed, release: str) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Keys that another key switches on."""
     megatron = ("policy", "megatron_cfg")
     if generates_with_vllm(config):
@@ -61,17 +64,14 @@ def _switched(config: Composed) -> Iterator[tuple[str, tuple[str, ...]]]:
     if config.at(*megatron, "fp8_cfg", "enabled").value is True:
         yield from ((f"policy.megatron_cfg.fp8_cfg.{key}", values) for key, values in FP8.items())
     experts = config.at(*megatron, "expert_model_parallel_size").value
-    if isinstance(experts, int) and experts > 1:
+    if isinstance(experts, int) and experts > 1 and numbers(release) >= READS_DISPATCHER:
         yield "policy.megatron_cfg.moe_token_dispatcher_type", ("allgather", "alltoall", "flex")
-    sections = ("", "default.", "train.")
-    if "math" in (config.at(*f"data.{one}env_name".split(".")).value for one in sections):
-        yield "env.math.math_verify_impl", ("hf_math_verify", "dapo_math_verify")
 
 
-def _taken(config: Composed) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _taken(config: Composed, release: str) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Keys with the values that they accept; some are read only if another key switches them on."""
     yield from CHOICES.items()
-    yield from _switched(config)
+    yield from _switched(config, release)
     if config.at("policy", "megatron_cfg", "attention_backend").value is not None:
         yield "policy.megatron_cfg.attention_backend", ATTENTION
     if config.at("policy", "megatron_cfg", "activation_checkpointing").value is True:
@@ -85,9 +85,9 @@ def _taken(config: Composed) -> Iterator[tuple[str, tuple[str, ...]]]:
         yield "loss_fn.reference_policy_kl_type", ("k1", "k2", "k3")
 
 
-def of_choices(config: Composed, own: Callable[[str], bool]) -> Iterator[Problem]:
+def of_choices(config: Composed, own: Callable[[str], bool], release: str) -> Iterator[Problem]:
     """Values that their keys do not accept. own: whether the available program defines a name itself."""
-    for key, choices in _taken(config):
+    for key, choices in _taken(config, release):
         found = config.at(*key.split("."))
         if found.known and found.node is not None and isinstance(found.value, str) and found.value not in choices:
             if own(found.value):

@@ -36,7 +36,7 @@ NUMBERS = (
     *("trainer.critic_warmup", "trainer.total_training_steps", f"{CHECKPOINTS}.update_weights_bucket_megabytes"),
 )
 """Other numbers that it compares or multiplies in every run."""
-NEVER_NULL = frozenset((*SIZES, "trainer.total_epochs", "trainer.save_freq", "trainer.test_freq"))
+NEVER_NULL = frozenset((*COUNTS, "trainer.total_epochs", "trainer.save_freq", "trainer.test_freq"))
 """Those with which every trainer computes as they are (trainer/ppo/ray_trainer.py:435, 1679, 1702; utils/config.py,
 validate_config)."""
 CRITIC = (
@@ -92,7 +92,7 @@ SFT = (
 SFT_SWITCHED = (
     Switched("data.max_token_len_per_gpu", (("data.use_dynamic_bsz", True),)),
     Switched("data.micro_batch_size_per_gpu", (("data.use_dynamic_bsz", False),)),
-    Switched("data.max_length", ()),
+    Switched("data.max_length", (("data.custom_cls.path", None),)),
 )
 EACH_EPOCH = "after_each_epoch"
 SFT_PERIODS = ("trainer.save_freq", "trainer.test_freq")

@@ -230,6 +230,7 @@ def test_what_the_fine_tuning_of_verl_does_not_take(word: str) -> None:
         "optim.lr_decay_style=WSD",
         "data.pad_mode=own data.custom_cls.path=own.py",
         "data.max_token_len_per_gpu=8k data.use_dynamic_bsz=False",
+        "data.max_length=own data.custom_cls.path=own.py",
         "trainer.save_freq=after_each_epoch",
         "trainer.logger=console",
         "+trainer.own=1",
@@ -342,3 +343,10 @@ def test_a_parent_with_its_letters_in_another_order(tmp_path: Path, written: str
     path.write_text(f"defaults: {written}\ngrpo: {{}}\npolicy: {{megatron_cfg: {{enabled: true}}}}\n", encoding="utf-8")
     report = preflight.check(path, target="nemo-rl@0.7.0")
     assert bool([f for f in report.findings if f.message.startswith("there is no file")]) is told_
+
+
+@pytest.mark.parametrize(("target", "told_"), [("nemo-rl@0.7.0", 1), ("nemo-rl@0.5.0", 0)])
+def test_a_dispatcher_is_read_since_0_6(target: str, told_: int) -> None:
+    more = "expert_model_parallel_size: 2, moe_token_dispatcher_type: all2all"
+    text = NEMO.replace("tensor_model_parallel_size: 2", more).format("")
+    assert len([one for one in told(text, "run.yaml", target) if "moe_token_dispatcher_type" in one]) == told_
