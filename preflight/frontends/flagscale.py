@@ -178,6 +178,7 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
         *of_missing(document, found.missing),
         *of_interpolations(config),
         *of_names(Composed(document.tree)),
+        *of_counts(Composed(document.tree)),
     )
     return made._replace(arguments=replace(made.arguments, problems=(*made.arguments.problems, *told)))
 
@@ -201,6 +202,23 @@ def of_names(config: Composed) -> Iterator[Problem]:
         hint = Message("; did you mean {near}?", near=near) if near else ""
         values = {"key": ".".join(path), "choices": known, "value": found.value, "hint": hint}
         yield Problem(REFUSED, Message("{key} accepts {choices:and}, not {value}{hint}", **values), found.node.span)
+
+
+COUNTS: Mapping[str, tuple[str, ...]] = {"nnodes": (), "nproc_per_node": ("auto", "cpu", "gpu", "xpu")}
+"""Numbers of the runner that Python's int, or torchrun, reads, and words that torchrun accepts
+(flagscale/runner/utils.py:293-330)."""
+
+
+def of_counts(config: Composed) -> Iterator[Problem]:
+    """Counts of the runner that are not numbers; a range of nodes is accepted."""
+    for name, words in COUNTS.items():
+        found = config.at("experiment", "runner", name)
+        value, node = found.value, found.node
+        if node is None or not isinstance(value, str) or "$" in value or value in words:
+            continue
+        if not value.strip().partition(":")[0].isdigit():
+            message = Message("experiment.runner.{name} must be a number, not {value:.60}", name=name, value=value)
+            yield Problem(REFUSED, message, node.span)
 
 
 def of_interpolations(config: Composed) -> Iterator[Problem]:

@@ -40,6 +40,8 @@ def malformed(words: Sequence[Word]) -> Iterator[Problem]:
     skip = False
     for at, word in enumerate(words):
         text, valued, skip = word.text, skip, False
+        if text is None and not word.maybe and not valued and (why := _unclosed(word)):
+            yield Problem(REFUSED, why, word.span)
         if text is None or word.maybe or valued:
             before = False
             continue
@@ -51,6 +53,19 @@ def malformed(words: Sequence[Word]) -> Iterator[Problem]:
         if why and not before:
             yield Problem(REFUSED, why, word.span)
         before = bool(why)
+
+
+def _unclosed(word: Word) -> str:
+    """Why the list of an override with an unknown part, such as a folder, is not closed, or not opened; "" if it is."""
+    texts = [piece.text for piece in word.pieces]
+    key, equal, value = "".join(text or "\0" for text in texts).partition("=")
+    if None not in texts or not equal or "\0" in key or value[:1] in ("", "\0") or value[-1] == "\0":
+        return ""
+    if value[0] == "[" and "]" not in value:
+        return Message("Hydra rejects the value of {key}, because its [ is not closed", key=key)
+    if value[0] in "\"'" and value[-1] == "]" and "[" not in value:
+        return Message("Hydra rejects the value of {key}, because its ] has no [", key=key)
+    return ""
 
 
 def _why(text: str, after: Sequence[str]) -> str:

@@ -13,11 +13,12 @@ from preflight.frontends.hydra_faults import DECAYS, INCREASES, REFUSED
 from preflight.loaders.composition.resolved_values import ARITHMETIC, Composed
 from preflight.loaders.document import Document, Node, Problem
 from preflight.program.checkout.framework_discovery import Files, listed
+from preflight.run.version_ranges import numbers
 from preflight.source.checkout_root import checkout_root
 from preflight.source.finding import Message
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.source_file import Span
-from preflight.source.spelling import nearest
+from preflight.source.spelling import anagram_of, nearest
 
 YAML = (".yaml", ".yml")
 MOST_RELATED = 3
@@ -41,9 +42,36 @@ PACKING = ("concatenative", "first_fit_decreasing", "first_fit_shuffle", "modifi
 """nemo_rl/data/packing/algorithms.py, in any case."""
 
 
-def _taken(config: Composed) -> Iterator[tuple[str, tuple[str, ...]]]:
+ENGINE_TYPES = ("auto", "half", "float16", "bfloat16", "float", "float32", "fp8")
+"""nemo_rl/models/generation/vllm/vllm_worker.py:348-446; the types of values that vLLM accepts."""
+FP8 = {"fp8": ("e4m3", "hybrid"), "fp8_recipe": ("tensorwise", "delayed", "mxfp8", "blockwise", "custom")}
+"""megatron/core/fp8_utils.py, get_fp8_context."""
+READS_DISPATCHER = (0, 6)
+"""The first release that reads moe_token_dispatcher_type (nemo_rl/models/megatron/setup.py:671)."""
+
+
+def generates_with_vllm(config: Composed) -> bool:
+    """Whether the algorithm of a config generates, and vLLM does it."""
+    generates = any(config.at(one).node is not None for one in ("grpo", "ppo", "distillation"))
+    return generates and config.at("policy", "generation", "backend").value == "vllm"
+
+
+def _switched(config: Composed, release: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Keys that another key switches on."""
+    megatron = ("policy", "megatron_cfg")
+    if generates_with_vllm(config):
+        yield "policy.generation.vllm_cfg.precision", ENGINE_TYPES
+    if config.at(*megatron, "fp8_cfg", "enabled").value is True:
+        yield from ((f"policy.megatron_cfg.fp8_cfg.{key}", values) for key, values in FP8.items())
+    experts = config.at(*megatron, "expert_model_parallel_size").value
+    if isinstance(experts, int) and experts > 1 and numbers(release) >= READS_DISPATCHER:
+        yield "policy.megatron_cfg.moe_token_dispatcher_type", ("allgather", "alltoall", "flex")
+
+
+def _taken(config: Composed, release: str) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Keys with the values that they accept; some are read only if another key switches them on."""
     yield from CHOICES.items()
+    yield from _switched(config, release)
     if config.at("policy", "megatron_cfg", "attention_backend").value is not None:
         yield "policy.megatron_cfg.attention_backend", ATTENTION
     if config.at("policy", "megatron_cfg", "activation_checkpointing").value is True:
@@ -57,9 +85,9 @@ def _taken(config: Composed) -> Iterator[tuple[str, tuple[str, ...]]]:
         yield "loss_fn.reference_policy_kl_type", ("k1", "k2", "k3")
 
 
-def of_choices(config: Composed, own: Callable[[str], bool]) -> Iterator[Problem]:
+def of_choices(config: Composed, own: Callable[[str], bool], release: str) -> Iterator[Problem]:
     """Values that their keys do not accept. own: whether the available program defines a name itself."""
-    for key, choices in _taken(config):
+    for key, choices in _taken(config, release):
         found = config.at(*key.split("."))
         if found.known and found.node is not None and isinstance(found.value, str) and found.value not in choices:
             if own(found.value):
@@ -127,8 +155,8 @@ def _missing_key(lost: str, places: Sequence[tuple[str, Span]]) -> Problem:
 
 
 def of_parents(documents: Sequence[Document], missing: Sequence[str]) -> Iterator[Problem]:
-    """Missing parents for which a file exists that differs only in case, ending or hyphens; other parents are unknown,
-    because a config may have been copied here without them."""
+    """Missing parents for which a file exists that differs only in case, ending, hyphens or the order of its letters;
+    other parents are unknown, because a config may have been copied here without them."""
     for document in documents:
         named = document.tree.get("defaults") if document.tree is not None else None
         if named is None or document.source.path is None:
@@ -138,8 +166,9 @@ def of_parents(documents: Sequence[Document], missing: Sequence[str]) -> Iterato
             place, _, name = str(node.value).rpartition("/")
             if str(node.value) not in missing or "$" in place or not (folder / place).is_dir():
                 continue
-            beside = {_bare(one.name): one.name for one in (folder / place).iterdir() if one.suffix in YAML}
-            near = beside.get(_bare(name), name)
+            names = [one.name for one in (folder / place).iterdir() if one.suffix in YAML]
+            beside = {_bare(one): one for one in names}
+            near = beside.get(_bare(name)) or anagram_of(name, sorted(names)) or name
             if near != name and not (folder / place / name).exists():
                 message = Message("there is no file {name}; did you mean {near}?", name=node.value, near=near)
                 yield Problem(REFUSED, message, node.span)

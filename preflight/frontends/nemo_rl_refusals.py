@@ -8,6 +8,7 @@ from functools import cache, partial
 from preflight import schemas
 from preflight.frontends.described_releases import FOLDER, contracts
 from preflight.frontends.hydra_faults import REFUSED
+from preflight.frontends.nemo_rl_accepted_values import generates_with_vllm
 from preflight.frontends.refusal_rows import Row, identity, listed
 from preflight.frontends.refusals import of_code
 from preflight.frontends.registry_names import misspelt, of_nemo_rl
@@ -67,13 +68,44 @@ SIZES = (
 """Numbers that it divides by in every run."""
 
 
+ENGINE = "policy.generation.vllm_cfg"
+OF_ENGINE = tuple(f"{ENGINE}.{kind}_parallel_size" for kind in ("tensor", "pipeline", "expert"))
+"""Numbers with which it divides the devices of vLLM (nemo_rl/models/generation/vllm/vllm_generation.py:101-125)."""
+
+
+def of_engine(config: Composed) -> Iterator[Problem]:
+    """Numbers of vLLM that are text or a fraction, and sizes without a value."""
+    if not generates_with_vllm(config):
+        return
+    for key in (*OF_ENGINE, f"{ENGINE}.gpu_memory_utilization", f"{ENGINE}.max_model_len"):
+        found = config.at(*key.split("."))
+        value, node = found.value, found.node
+        if not found.known or node is None or node.kind != "scalar" or isinstance(value, bool):
+            continue
+        whole = key != f"{ENGINE}.gpu_memory_utilization"
+        text = isinstance(value, str) and (key in OF_ENGINE or not _NUMBER.fullmatch(value))
+        fraction = whole and isinstance(value, float) and value != int(value)
+        if text or fraction or (value is None and key in OF_ENGINE):
+            kind: str = Message("an integer") if whole else Message("a number")
+            shown = "null" if value is None else str(value)
+            message = Message("{key} is {value:.60}; it must be {kind}", key=key, value=shown, kind=kind)
+            yield Problem(REFUSED, message, node.span)
+    for key in OF_ENGINE[:2]:
+        yield from _below_one(config, key)
+
+
+def _below_one(config: Composed, key: str) -> Iterator[Problem]:
+    found = config.at(*key.split("."))
+    if found.known and found.node is not None and type(found.value) is int and found.value < 1:
+        message = Message("{key} is {value}; it must be at least 1", key=key, value=found.value)
+        yield Problem(REFUSED, message, found.node.span)
+
+
 def of_sizes(config: Composed) -> Iterator[Problem]:
     """Sizes below 1."""
+    yield from of_engine(config)
     for key in SIZES:
-        found = config.at(*key.split("."))
-        if found.known and found.node is not None and type(found.value) is int and found.value < 1:
-            message = Message("{key} is {value}; it must be at least 1", key=key, value=found.value)
-            yield Problem(REFUSED, message, found.node.span)
+        yield from _below_one(config, key)
     share = config.at("policy", "generation", "vllm_cfg", "gpu_memory_utilization")
     engine = config.at("policy", "generation", "backend").value
     if (
@@ -91,3 +123,4 @@ def of_sizes(config: Composed) -> Iterator[Problem]:
 
 
 _DURATION = lazy_pattern(r"(?: *\d{1,9} *:){3} *\d{1,9} *")
+_NUMBER = lazy_pattern(r"[+-]?(?:\d{1,20}(?:\.\d{0,20})?|\.\d{1,20})(?:[eE][+-]?\d{1,3})?")

@@ -13,11 +13,11 @@ from preflight.frontends.hydra_faults import REFUSED
 from preflight.frontends.refusal_rows import Row, identity
 from preflight.frontends.refusals import of_code
 from preflight.loaders.composition.resolved_values import Composed, Found
-from preflight.loaders.document import Document, Node, Problem, Unknown
+from preflight.loaders.document import Document, Node, Problem, Unknown, Word
 from preflight.source.finding import Message
 from preflight.source.record import NamedTuple
 from preflight.source.source_file import Source, Span
-from preflight.source.spelling import nearest
+from preflight.source.spelling import anagram_of, nearest
 
 FOLDER = "frontends/refusals"
 SLIP = 0.75
@@ -125,6 +125,15 @@ PLUGINS = ("external_plugins", "custom_register_path")
 """Files that may register more names; the second is ms-swift 3's name (swift/arguments/base_args/base_args.py)."""
 LOSSES = ("grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "real", "fipo")
 """swift/megatron/trainers/grpo_trainer.py, loss_func."""
+OF_PAIRS: Mapping[str, tuple[str, ...]] = {
+    "dpo": (
+        *("sigmoid", "hinge", "ipo", "exo_pair", "nca_pair", "robust", "bco_pair", "sppo_hard", "aot", "aot_pair"),
+        *("aot_unpaired", "discopop", "apo_zero", "apo_down", "sft", "sigmoid_norm"),
+    ),
+    "kto": ("kto", "apo_zero_unpaired"),
+}
+"""trl/trainer/dpo_trainer.py:1110-1233 (0.24.0), dpo_loss, which swift/megatron/trainers/dpo_trainer.py calls;
+kto_trainer.py:1159."""
 READS = (".jsonl", ".parquet")
 """slime/utils/data.py, read_file."""
 
@@ -133,21 +142,74 @@ def of_values(options: Options, in_source: InSource | None) -> Iterator[Problem]
     """Values that the front end looks up in its own names or endings."""
     if options.front_end.name == "slime":
         yield from _of_slime(options, in_source)
+    elif (losses := OF_PAIRS.get(str(options.at("rlhf_type").value))) is not None:
+        for value, near, place in _slips(options.at("loss_type"), losses):
+            template = "--loss_type accepts {choices:and}, not {value}; did you mean {near}?"
+            yield Problem(REFUSED, Message(template, choices=losses, value=value, near=near), place)
     elif options.at("rlhf_type").value == "grpo":
         plugins = any(options.at(one).value for one in PLUGINS)
         rewards = () if plugins else REWARDS
         for name, known in (("loss_type", LOSSES), ("reward_funcs", rewards)):
-            found = options.at(name)
-            values = found.value if isinstance(found.value, list) else [found.value]
-            for value in values:
-                near = nearest(value, known, SLIP) if isinstance(value, str) and value not in known else ""
-                if near and found.node is not None:
-                    template = "--{name} accepts {choices:and}, not {value}; did you mean {near}?"
-                    message = Message(template, name=name, choices=known, value=value, near=near)
-                    yield Problem(REFUSED, message, found.node.span)
+            for value, near, place in _slips(options.at(name), known):
+                template = "--{name} accepts {choices:and}, not {value}; did you mean {near}?"
+                yield Problem(REFUSED, Message(template, name=name, choices=known, value=value, near=near), place)
+
+
+def _slips(found: Found, known: Sequence[str]) -> Iterator[tuple[str, str, Span]]:
+    """The words of an option that resemble a known one, each with that one and its place."""
+    for value in found.value if isinstance(found.value, list) else [found.value]:
+        near = nearest(value, known, SLIP) if isinstance(value, str) and value not in known else ""
+        if near and found.node is not None:
+            yield str(value), near, found.node.span
+
+
+FUNCTIONS = tuple(
+    f"slime.rollout.{one}"
+    for one in (
+        *("sft_rollout.generate_rollout", "sglang_rollout.generate_rollout", "sleep_rollout.sleep"),
+        *("fully_async_rollout.generate_rollout_fully_async", "forge_load.generate_rollout"),
+        *("filter_hub.dynamic_sampling_filters.check_reward_nonzero_std", "sglang_rollout.generate_rollout_async"),
+        *("filter_hub.dynamic_sampling_filters.check_reward_nonzero_std_with_fallback", "sglang_rollout.generate"),
+        *("on_policy_distillation.reward_func", "on_policy_distillation.post_process_rewards"),
+        *("sglang_streaming_rollout.generate_streaming", "sglang_rollout.generate_and_rm"),
+    )
+)
+"""slime's own functions that options name, with the folder of their module."""
+NAMING = (
+    *("rollout_function_path", "eval_function_path", "dynamic_sampling_filter_path", "custom_generate_function_path"),
+    *("custom_rm_path", "custom_reward_post_process_path"),
+)
+ALMOST = 0.95
+
+
+def _of_functions(options: Options, in_source: InSource | None) -> Iterator[Problem]:
+    """Misspelt functions of slime. A name with other digits or more words may be one that the user added."""
+    for option in NAMING:
+        found = options.at(option)
+        name = found.value
+        if not isinstance(name, str) or found.node is None or name in FUNCTIONS:
+            continue
+        near = nearest(name, FUNCTIONS, ALMOST) or anagram_of(name, FUNCTIONS)
+        path, _, function = name.removeprefix("slime.").rpartition(".")
+        if (
+            not near
+            or _shape(near) != _shape(name)
+            or (in_source and in_source(f"{path.replace('.', '/')}.py", function))
+        ):
+            continue
+        message = Message("slime has no function {name:.90}; did you mean {near}?", name=name, near=near)
+        yield Problem(REFUSED, message, found.node.span)
+
+
+def _shape(name: str) -> str:
+    """The separators and digits of a name."""
+    return "".join(letter for letter in name if not letter.isalpha())
 
 
 def _of_slime(options: Options, in_source: InSource | None) -> Iterator[Problem]:
+    yield from _of_functions(options, in_source)
+    launch = options.document.launch
+    yield from of_sglang(launch.words if launch is not None else (), "--sglang-")
     data = options.at("prompt_data")
     name = str(data.value).partition("@[")[0].rpartition("/")[2]
     own = any(one in options.parsed.written for one in ("data_source_path", "rollout_function_path"))
@@ -202,3 +264,68 @@ def of_options_code(
         known=parsed.faults,
         otherwise=None if document.launch is None or by_file or front_end.older else document.launch.entry.span,
     )
+
+
+SGLANG_INTEGERS = frozenset(
+    [
+        *("context-length", "max-running-requests", "max-queued-requests", "max-total-tokens", "chunked-prefill-size"),
+        *("max-prefill-tokens", "page-size", "pipeline-parallel-size", "pp-size", "data-parallel-size", "dp-size"),
+        *("expert-parallel-size", "ep-size", "ep-num-redundant-experts", "moe-dense-tp-size", "cuda-graph-max-bs"),
+        *("speculative-num-steps", "speculative-eagle-topk", "speculative-num-draft-tokens", "stream-interval"),
+        *("decode-log-interval", "random-seed", "torch-compile-max-bs", "server-concurrency", "max-mamba-cache-size"),
+    ]
+)
+SGLANG_NUMBERS = frozenset(
+    ["mem-fraction-static", "watchdog-timeout", "schedule-conservativeness", "mamba-full-memory-ratio"]
+)
+"""Options of type int and float (python/sglang/srt/server_args.py, ServerArgs.add_cli_args, v0.5.5)."""
+SGLANG_BACKENDS = (
+    *("triton", "torch_native", "flex_attention", "nsa", "cutlass_mla", "fa3", "fa4", "flashinfer", "flashmla"),
+    *("trtllm_mla", "trtllm_mha", "dual_chunk_flash_attn", "aiter", "wave", "intel_amx", "ascend", "intel_xpu"),
+)
+SGLANG_WORDS: Mapping[str, Sequence[str]] = {
+    **dict.fromkeys(("attention-backend", "prefill-attention-backend", "decode-attention-backend"), SGLANG_BACKENDS),
+    "speculative-algorithm": ("EAGLE", "EAGLE3", "NEXTN", "STANDALONE", "NGRAM"),
+    "moe-a2a-backend": ("none", "deepep", "mooncake"),
+    "deepep-mode": ("normal", "low_latency", "auto"),
+    "kv-cache-dtype": ("auto", "fp8_e5m2", "fp8_e4m3", "bf16", "bfloat16", "fp4_e2m1"),
+    "dtype": ("auto", "half", "float16", "bfloat16", "float", "float32"),
+    "load-balance-method": ("round_robin", "shortest_queue", "minimum_tokens"),
+    "schedule-policy": ("lpm", "random", "fcfs", "dfs-weight", "lof", "priority"),
+    "disaggregation-transfer-backend": ("mooncake", "nixl", "ascend", "fake"),
+}
+"""Options with choices, and their words."""
+
+
+def of_sglang(words: Sequence[Word], prefix: str) -> Iterator[Problem]:
+    """The options behind a prefix that SGLang's parser refuses. Its releases accept different words, so only a word
+    that is plainly another one is a mistake."""
+    for at, word in enumerate(words):
+        name, equal, value = (word.text or "").partition("=")
+        option = name.removeprefix(prefix)
+        if option == name or not (option in SGLANG_INTEGERS or option in SGLANG_NUMBERS or option in SGLANG_WORDS):
+            continue
+        own = word if equal else words[at + 1] if at + 1 < len(words) else None
+        text = value if equal else own.text if own is not None else None
+        if own is None or not text or own.maybe or text.startswith("--"):
+            continue
+        if option in SGLANG_WORDS:
+            near = anagram_of(text, SGLANG_WORDS[option])
+            if near:
+                message = Message(
+                    "{name} has no value {value:.60}; did you mean {near}?", name=name, value=text, near=near
+                )
+                yield Problem(REFUSED, message, own.span)
+        elif not _is_number(text, whole=option in SGLANG_INTEGERS):
+            kind: str = Message("an integer") if option in SGLANG_INTEGERS else Message("a number")
+            yield Problem(
+                REFUSED, Message("{name} must be {kind}, not {value:.60}", name=name, kind=kind, value=text), own.span
+            )
+
+
+def _is_number(text: str, *, whole: bool) -> bool:
+    """Whether Python reads a text as a number."""
+    try:
+        return (int(text) if whole else float(text)) is not None
+    except ValueError:
+        return False

@@ -31,9 +31,10 @@ from preflight.frontends.refusals import of_code
 from preflight.frontends.registry_names import misspelt, of_files, of_verl
 from preflight.frontends.release_config_schema import Contract, contract, lacks, made_since, nearest_release
 from preflight.frontends.release_detection import Shown, of_overrides, shown, with_evidence
-from preflight.frontends.verl_accepted_values import of_entry, of_loggers, of_name, of_sizes, taken
+from preflight.frontends.verl_accepted_values import of_entry, of_loggers, of_name, taken
 from preflight.frontends.verl_async_trainers import NAMES as VARIANTS
 from preflight.frontends.verl_async_trainers import lacks_check, of_variant, starts
+from preflight.frontends.verl_numbers import of_sizes, of_words
 from preflight.loaders.composition.overrides import Override, Refused, apply, read_override
 from preflight.loaders.composition.resolved_values import Composed
 from preflight.loaders.document import Document, Problem, Word
@@ -270,11 +271,17 @@ def _of_composition(run: Composition, before: Sequence[Problem]) -> list[Problem
         faults += _of_code(known, run.config, own, document, surroundings, [*before, *faults])
     elif run.plain and (other := known.of_engine(run.engine)) is not None:
         faults += of_another_engine(other, run.unread(apply(other.node, run.set_)[1]))
+        if run.engine == MINDSPEED:
+            faults += of_words(run.config, run.source)
+            own = partial(mentions, front_end, document=document, surroundings=surroundings)
+            faults += of_choices(other, run.config, run.source, dict(taken(known, run.config, own)), ())
+            faults += of_loggers(run.config, run.source, own)
     assert document.launch is not None
     if starts(document.launch.entry.text or "", run.named):
         apart = partial(lacks_check, run.named, front_end, document, surroundings)
         releases = [one for one in RELEASES if one != known.release]
-        faults += of_variant(known, run.named, run.set_, releases, stated, run.configures, apart)
+        registered = partial(mentions, front_end, document=document, surroundings=surroundings)
+        faults += of_variant(known, run.named, run.set_, releases, stated, run.configures, apart, registered)
     return faults
 
 

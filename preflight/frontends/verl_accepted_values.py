@@ -1,4 +1,4 @@
-"""Values that verl's code accepts for its keys: names of its registries, numbers with which it computes, its own
+"""Values that verl's code accepts for its keys: names of its registries, words of Megatron and of the engines, its own
 modules."""
 
 from __future__ import annotations
@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 
 from preflight.frontends.hydra_faults import DECAYS, INCREASES, REFUSED
 from preflight.frontends.release_config_schema import Contract
+from preflight.frontends.verl_numbers import ACTOR, ROLLOUT
 from preflight.loaders.composition.resolved_values import Composed
 from preflight.loaders.document import Launch, Node, Problem, Word
 from preflight.source.finding import Message
-from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.source_file import Source
-from preflight.source.spelling import nearest
+from preflight.source.spelling import anagram_of, nearest
 
 DISTANCES = tuple(f"{name}{sign}" for name in "kl k1 abs mse k2 low_var_kl k3".split() for sign in ("", "+"))
 """Estimators of the distance to the reference (verl/trainer/ppo/core_algos.py, kl_penalty)."""
@@ -30,36 +30,9 @@ TRANSFORMER = {
     "recompute_granularity": ("full", "selective", None),
     "recompute_method": ("uniform", "block", None),
     "moe_token_dispatcher_type": ("allgather", "alltoall", "flex"),
+    "attention_backend": ("flash", "fused", "unfused", "local", "auto", None),
 }
-"""Keys of override_transformer_config (megatron/core/transformer/transformer_config.py)."""
-ACTOR, ROLLOUT = "actor_rollout_ref.actor", "actor_rollout_ref.rollout"
-_DOUBLED = lazy_pattern(r"(.)\1+")
-SIZES = (
-    *("data.train_batch_size", "data.max_prompt_length", "data.max_response_length"),
-    *(f"{ACTOR}.ppo_mini_batch_size", f"{ROLLOUT}.n", f"{ROLLOUT}.tensor_model_parallel_size"),
-    *("trainer.nnodes", "trainer.n_gpus_per_node"),
-    *(f"{ACTOR}.megatron.{kind}_model_parallel_size" for kind in ("tensor", "pipeline", "expert")),
-    f"{ACTOR}.megatron.context_parallel_size",
-)
-"""Numbers by which it divides, or with which it computes, in every run."""
-COUNTS = tuple(key for key in SIZES if not key.startswith("data.max_"))
-"""Those by which it repeats samples or makes groups of ranks."""
-TOKENS = "ppo_max_token_len_per_gpu"
-NUMBERS = (
-    *(f"{ACTOR}.clip_ratio{kind}" for kind in ("", "_low", "_high", "_c")),
-    *(f"{ACTOR}.{name}" for name in ("optim.lr", "entropy_coeff", "ppo_epochs")),
-    *(f"{ROLLOUT}.{name}" for name in ("gpu_memory_utilization", "temperature", "top_p")),
-    *(f"{ACTOR}.optim.{name}" for name in ("weight_decay", "clip_grad", "lr_warmup_steps", "min_lr")),
-    *(f"{ROLLOUT}.{name}" for name in ("max_num_batched_tokens", "max_num_seqs", "top_k")),
-    *(f"{ROLLOUT}.{name}_parallel_size" for name in ("data", "pipeline_model", "expert")),
-    *("trainer.total_epochs", "trainer.save_freq", "trainer.test_freq"),
-)
-"""Other numbers that it compares or multiplies in every run."""
-CRITIC = (
-    *("critic.ppo_mini_batch_size", "critic.optim.lr", "critic.cliprange_value", "critic.ppo_epochs"),
-    *(f"critic.megatron.{kind}_model_parallel_size" for kind in ("tensor", "pipeline")),
-)
-"""Numbers of the critic, if there is one."""
+"""Keys of override_transformer_config (megatron/core/transformer/transformer_config.py; enums.py, AttnBackend)."""
 MODULES = ("verl.trainer.main_ppo", "verl.trainer.sft_trainer", "verl.trainer.main_eval", "verl.trainer.main_ppo_sync")
 
 
@@ -77,9 +50,9 @@ def _listed(known: Contract, config: Composed) -> Iterator[tuple[str, Sequence[o
     yield f"{ACTOR}.optim.weight_decay_incr_style", INCREASES
     yield "trainer.resume_mode", RESUMING
     yield f"{ROLLOUT}.dtype", ENGINE_TYPES
-    for role in (ACTOR, "actor_rollout_ref.ref", "critic"):
+    for section in _networks(config):
         for key, values in TRANSFORMER.items():
-            yield f"{role}.megatron.override_transformer_config.{key}", values
+            yield f"{section}.override_transformer_config.{key}", values
     if config.at("actor_rollout_ref", "model", "external_lib").value is not None:
         return
     yield f"{ROLLOUT}.name", known.registered("rollout")
@@ -96,30 +69,31 @@ def _listed(known: Contract, config: Composed) -> Iterator[tuple[str, Sequence[o
         yield "algorithm.kl_penalty", DISTANCES
 
 
-def of_sizes(config: Composed, own: Source) -> Iterator[Problem]:
-    """Typed numbers that are text, sizes less than 1, and batches of tokens without their number. own: the program's
-    config."""
+def _networks(config: Composed) -> Iterator[str]:
+    """The sections of the engines of the roles that a run has."""
+    yield f"{ACTOR}.megatron"
+    if True in (config.at(*key.split(".")).value for key in (f"{ACTOR}.use_kl_loss", "algorithm.use_kl_in_reward")):
+        yield "actor_rollout_ref.ref.megatron"
     enabled = config.at("critic", "enable").value
-    values = enabled is True or (enabled is None and config.at("algorithm", "adv_estimator").value == "gae")
-    for key in (*SIZES, *NUMBERS, *(CRITIC if values else ())):
-        found = config.at(*key.split("."))
-        node, value = found.node, found.value
-        if node is None or node.kind != "scalar" or node.span.source is own or not found.known:
-            continue
-        if isinstance(value, str):
-            template = (
-                ("{key} must be a number, not {value:.60}") if value else "{key} must be a number, but has no value"
-            )
-            yield Problem(REFUSED, Message(template, key=key, value=value), node.span)
-        elif key in COUNTS and isinstance(value, float):
-            message = Message("{key} is {value}; it must be an integer", key=key, value=value)
-            yield Problem(REFUSED, message, node.span)
-        elif key in SIZES and isinstance(value, int) and not isinstance(value, bool) and value < 1:
-            yield Problem(REFUSED, Message("{key} is {value}; it must be at least 1", key=key, value=value), node.span)
-    dynamic, tokens = (config.at(*ACTOR.split("."), name) for name in ("use_dynamic_bsz", TOKENS))
-    if dynamic.value is True and tokens.known and tokens.value is None and tokens.node is not None:
-        message = Message("use_dynamic_bsz needs {key}, which is null", key=f"{ACTOR}.{TOKENS}")
-        yield Problem(REFUSED, message, tokens.node.span)
+    if enabled is True or (enabled is None and config.at("algorithm", "adv_estimator").value == "gae"):
+        yield "critic.megatron"
+
+
+def taken_by_fine_tuning(config: Composed, own: Callable[[str], bool]) -> dict[str, Sequence[object]]:
+    """Keys of its fine-tuning with their allowed values (trainer/sft_trainer.py, workers/config/engine.py,
+    utils/dataset/multiturn_sft_dataset.py:94-112, utils/checkpoint/checkpoint_handler.py:197-219). own: whether the
+    available program has registered a name itself."""
+    found: dict[str, Sequence[object]] = {
+        "optim.lr_decay_style": DECAYS,
+        "optim.weight_decay_incr_style": INCREASES,
+        "trainer.resume_mode": RESUMING,
+        "engine.dtype": ("bfloat16", "float16"),
+        **{f"engine.override_transformer_config.{key}": values for key, values in TRANSFORMER.items()},
+    }
+    if config.at("data", "custom_cls", "path").value is None:
+        found |= {"data.pad_mode": ("right", "no_padding"), "data.truncation": ("error", "left", "right")}
+    values = {key: config.at(*key.split(".")).value for key in found}
+    return {key: known for key, known in found.items() if not isinstance(values[key], str) or not own(str(values[key]))}
 
 
 def of_loggers(config: Composed, source: Source, own: Callable[[str], bool]) -> Iterator[Problem]:
@@ -139,19 +113,10 @@ def of_loggers(config: Composed, source: Source, own: Callable[[str], bool]) -> 
         yield Problem(REFUSED, message, one.span)
 
 
-def slip_of(name: str, known: Sequence[str]) -> str:
-    """The name that has the same letters in another order, or fewer or more of the same letter in a row; "" if none
-    has, or it is a known one: any other name may be defined by the user."""
-    if name in known:
-        return ""
-    letters, single = sorted(name), _DOUBLED.sub(r"\1", name)
-    return next((one for one in known if sorted(one) == letters or _DOUBLED.sub(r"\1", one) == single), "")
-
-
 def of_entry(launch: Launch) -> Iterator[Problem]:
     """A misspelt name of one of verl's modules."""
     module = launch.entry.text or ""
-    near = slip_of(module, MODULES) if launch.entry.text is not None else ""
+    near = anagram_of(module, MODULES) if launch.entry.text is not None else ""
     if near:
         message = Message("verl has no module {module:.80}; did you mean {near}?", module=module, near=near)
         yield Problem(REFUSED, message, launch.entry.span, fix=(f"write {near}", launch.entry.span, near))
@@ -159,7 +124,7 @@ def of_entry(launch: Launch) -> Iterator[Problem]:
 
 def of_name(named: str, known: Sequence[str], words: Sequence[Word]) -> Iterator[Problem]:
     """A misspelt name of one of verl's configs. known: verl's own names."""
-    near = slip_of(named, known)
+    near = anagram_of(named, known)
     word = next((word for word in words if (word.text or "").removesuffix(".yaml").endswith(named)), None)
     if near and word is not None:
         message = Message("verl has no config {named:.80}; did you mean {near}?", named=named, near=near)

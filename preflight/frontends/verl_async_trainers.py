@@ -10,6 +10,8 @@ from preflight.frontends.front_end import FrontEnd
 from preflight.frontends.hydra_faults import ALWAYS, REFUSED, of_choices, of_classes, of_interpolations, of_keys
 from preflight.frontends.megatron_run import package_of
 from preflight.frontends.release_config_schema import Contract, contract
+from preflight.frontends.verl_accepted_values import of_loggers, taken
+from preflight.frontends.verl_numbers import of_words
 from preflight.loaders.composition.overrides import Override, apply
 from preflight.loaders.composition.resolved_values import Composed
 from preflight.loaders.document import Document, Problem
@@ -79,9 +81,11 @@ def of_variant(
     stated: bool,
     accepted: Callable[[str], bool],
     own: Callable[[str], bool],
+    registered: Callable[[str], bool],
 ) -> Iterator[Problem]:
     """The refusals of a launch. others: the other described releases; accepted: whether the program's configs in the
-    checkout have a key; own: whether its code there may lack the check of a key."""
+    checkout have a key; own: whether its code there may lack the check of a key; registered: whether it has registered
+    a name itself."""
     found = known.of_variant(named)
     if found is None or any("@" in one.key for one in overrides):
         return
@@ -92,7 +96,9 @@ def of_variant(
     yield from of_keys(found, [one for one in refused if not accepted(one.override.key)], alike, stated)
     yield from of_classes(found, overrides, alike, stated)
     yield from of_interpolations(config, overrides)
-    yield from of_choices(found, config, source, {}, ALWAYS)
+    yield from of_choices(found, config, source, dict(taken(found, config, registered)), ALWAYS)
+    yield from of_loggers(config, source, registered)
+    yield from of_words(config, source)
     for needed in CHECKS[named]:
         one = config.at(*needed.key.split("."))
         written = one.node is not None and one.node.span.source is not source and one.node.kind == "scalar"

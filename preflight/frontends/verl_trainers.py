@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Iterator, Sequence
+from functools import cache, partial
 
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.megatron.derivation_namespace import NotKnown, Run, derives
 from preflight.dialects.megatron.options import Flag
 from preflight.frontends import colocated_models
 from preflight.frontends.dotted_config import Dotted, typed
-from preflight.frontends.front_end import FrontEnd, data
+from preflight.frontends.front_end import UNREAD, FrontEnd, data, doubted
+from preflight.frontends.hydra_faults import malformed, of_choices, of_interpolations, of_keys
+from preflight.frontends.megatron_run import configures, mentions
 from preflight.frontends.megatron_run import read as reading
 from preflight.frontends.published_architecture import NETWORK
-from preflight.frontends.release_config_schema import nearest_release
-from preflight.frontends.release_detection import shown, with_evidence
+from preflight.frontends.registry_names import OPTIMIZERS, misspelt
+from preflight.frontends.release_config_schema import contract, nearest_release
+from preflight.frontends.release_detection import of_overrides, shown, with_evidence
 from preflight.frontends.verl import RELEASES, VERL, adapters, forced, may_be_any, network, optimizer, read_ppo, stages
-from preflight.loaders.composition.overrides import apply, read_override
+from preflight.frontends.verl_accepted_values import of_loggers, taken_by_fine_tuning
+from preflight.frontends.verl_numbers import of_fine_tuning
+from preflight.loaders.composition.overrides import Override, apply, read_override
 from preflight.loaders.composition.resolved_values import Composed
-from preflight.loaders.document import Document, Node
+from preflight.loaders.document import Document, Node, Problem
 from preflight.loaders.tree_from_data import json_tree
 from preflight.source.typing_without_import import Any
 
+FINE_TUNING = "sft"
+"""The name of its config in the contracts, next to the engines."""
 SECTIONS = {"actor_rollout_ref.actor.megatron.": "engine.", "actor_rollout_ref.actor.optim.": "optim."}
 """The place of the actor's value in this file."""
 KEYS = {
@@ -101,7 +108,47 @@ def read_sft(document: Document, surroundings: Surroundings) -> Reading:
     front_end = with_evidence(_front_end()._replace(release=release), said)
     found = typed(front_end, Dotted(Composed(tree, ""), (document,), overrides, own_of_sft().span.source), surroundings)
     found.parsed.open = document.launch.open or any(map(may_be_any, words))
+    faults = [*malformed(words), *_of_sft(front_end, overrides, document, surroundings)]
+    found.parsed.faults += [doubted(one, surroundings) if one.kind == UNREAD else one for one in faults]
     return reading(front_end, document, surroundings, found)
+
+
+GROUPS = ("engine", "optim", "model", "profiler")
+"""The groups of its defaults (trainer/config/sft_trainer_engine.yaml)."""
+ENTRIES = ("verl.trainer.sft_trainer", "verl.trainer.sft_trainer_ray")
+
+
+def _of_sft(
+    front_end: FrontEnd, overrides: Sequence[Override], document: Document, surroundings: Surroundings
+) -> list[Problem]:
+    """What Hydra and its own code refuse, if its own config is composed with the parts for Megatron."""
+    assert document.launch is not None
+    chosen = {one.key: str(one.node.value) for one in overrides if one.key in GROUPS and one.node is not None}
+    theirs = any((word.text or "").startswith(("--config", "-c")) for word in document.launch.words)
+    plain = chosen.get("engine") == chosen.get("optim") == "megatron" and chosen.get("model", "hf_model") == "hf_model"
+    if document.launch.entry.text not in ENTRIES or theirs or not plain or any("@" in one.key for one in overrides):
+        return []
+    said = shown(VERL, document, surroundings)
+    set_ = [one for one in overrides if one.key not in GROUPS]
+    release = front_end.release
+    if said is None:
+        release, _ = of_overrides("verl", VERL.release, [one.key for one in set_ if one.action == "set"], FINE_TUNING)
+    known = contract("verl", release).of_engine(FINE_TUNING)
+    if known is None:
+        return []
+    others = [one for other in RELEASES if other != release and (one := contract("verl", other).of_engine(FINE_TUNING))]
+    tree, refused = apply(known.node, set_)
+    config, source = Composed(tree), known.node.span.source
+    own = partial(mentions, front_end, document=document, surroundings=surroundings)
+    unread = [one for one in refused if not configures(front_end, one.override.key, document, surroundings)]
+    return [
+        *of_keys(known, unread, others, surroundings.request.target is not None),
+        *of_interpolations(config, set_),
+        *of_choices(known, config, source, taken_by_fine_tuning(config, own), ()),
+        *of_fine_tuning(config, source),
+        *of_loggers(config, source, own),
+        *misspelt(config, {"optim.optimizer": OPTIMIZERS}, own, source),
+    ]
 
 
 @cache

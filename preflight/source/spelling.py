@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import lru_cache
 
 from preflight.source.budget import may_compare
@@ -220,3 +220,17 @@ def float_of_yaml(text: str) -> str:
     if "." not in mantissa:
         mantissa += ".0"
     return f"{mantissa}e{exponent if exponent[0] in '+-' else '+' + exponent}"
+
+
+def anagram_of(name: str, known: Collection[str]) -> str:
+    """The name that has the same letters in another order, or fewer or more of the same letter in a row; "" if none
+    has, or it is a known one: any other name may be defined by the user."""
+    if name in known:
+        return ""
+    letters, single = sorted(name), _single(name)
+    return next((one for one in known if sorted(one) == letters or _single(one) == single), "")
+
+
+def _single(name: str) -> str:
+    """A name in which no letter follows itself."""
+    return "".join(letter for at, letter in enumerate(name) if name[at - 1 : at] != letter)

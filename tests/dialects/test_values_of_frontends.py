@@ -60,6 +60,15 @@ def told(text: str, name: str = "run.sh", target: str | None = "verl@0.9.0") -> 
         "actor_rollout_ref.actor.optim.lr=1e-6f",
         "actor_rollout_ref.actor.clip_ratio_low=low",
         "actor_rollout_ref.actor.ppo_max_token_len_per_gpu=null",
+        f"{OVERRIDE[1:]}.attention_backend=flahs",
+        f"{OVERRIDE}.num_layers_in_first_pipeline_stage=ten",
+        "trainer.nnodes=null",
+        "trainer.critic_warmup=none",
+        "actor_rollout_ref.actor.ppo_max_token_len_per_gpu=16k",
+        "actor_rollout_ref.actor.use_kl_loss=True actor_rollout_ref.actor.kl_loss_coef=0.01x",
+        "actor_rollout_ref.rollout.val_kwargs.n=four",
+        "data.val_files=\"['$HOME/val.parquet'\"",
+        "data.val_files=\"'$HOME/val.parquet']\"",
         "reward.reward_manager.name=own reward.reward_manager.source=importlib",
         "actor_rollout_ref.rollout.log_prob_use_dynamic_bsz=False"
         " actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu=2",
@@ -72,6 +81,15 @@ def test_what_verl_does_not_take(word: str) -> None:
 @pytest.mark.parametrize(
     "word",
     [
+        f"{OVERRIDE[1:]}.attention_backend=local",
+        f"{OVERRIDE}.num_layers_in_first_pipeline_stage=10",
+        "critic.megatron.override_transformer_config.attention_backend=none",
+        "actor_rollout_ref.actor.ppo_max_token_len_per_gpu=16384",
+        "actor_rollout_ref.actor.kl_loss_coef=off",
+        "actor_rollout_ref.rollout.val_kwargs.n=four trainer.val_before_train=False",
+        "data.val_files=\"['$HOME/val.parquet']\"",
+        'data.val_files="$HOME/val.parquet"',
+        'data.val_files="[$FILES"',
         "trainer.logger=wandb",
         "trainer.logger='[]'",
         'trainer.logger=\'["console","rl_insight"]\'',
@@ -175,3 +193,160 @@ def _nemo(more: str) -> str:
     return text.replace(
         "num_generations_per_prompt: 16", f"num_generations_per_prompt: 16, {middle[0]}: {{name: {value}}}"
     )
+
+
+SFT = """torchrun --nproc_per_node=8 -m verl.trainer.sft_trainer engine=megatron optim=megatron \\
+  data.train_files=train.parquet data.train_batch_size=64 model.path=Qwen/Qwen3-8B {}
+"""
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "engine.override_transformer_config.recompute_method=unifrom",
+        "optim.lr_decay_style=cosin",
+        "optim.lr=1e-6f",
+        "optim.optimizer=aadm",
+        "data.pad_mode=left_right",
+        "data.truncation=middle",
+        "data.max_token_len_per_gpu=8k",
+        "engine.pipeline_model_parallel_size=two",
+        "engine.dtype=bf16",
+        "trainer.save_freq=each_epoch",
+        "trainer.resume_mode=resume",
+        'trainer.logger=\'["console","wanbd"]\'',
+        "trainer.total_epochs=",
+        "data.train_batch_size 64",
+    ],
+)
+def test_what_the_fine_tuning_of_verl_does_not_take(word: str) -> None:
+    assert len(told(SFT.format(word))) == 1
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "engine.override_transformer_config.recompute_method=uniform",
+        "optim.lr_decay_style=WSD",
+        "data.pad_mode=own data.custom_cls.path=own.py",
+        "data.max_token_len_per_gpu=8k data.use_dynamic_bsz=False",
+        "data.max_length=own data.custom_cls.path=own.py",
+        "trainer.save_freq=after_each_epoch",
+        "trainer.logger=console",
+        "+trainer.own=1",
+        "--config-name=own optim.lr_decay_style=own",
+    ],
+)
+def test_what_the_fine_tuning_of_verl_takes(word: str) -> None:
+    assert told(SFT.format(word)) == []
+
+
+def test_keys_of_fine_tuning_are_those_of_the_release() -> None:
+    report = preflight.check_text(SFT.format("engine.tensor_parallel_size=2"), name="run.sh", target="verl@0.9.0")
+    assert [f.severity for f in report.findings if "engine.tensor_parallel_size" in f.message] == [Severity.ERROR]
+
+
+SLIME = """python3 train.py --hf-checkpoint model --actor-num-nodes 1 --actor-num-gpus-per-node 8 --colocate \\
+  --num-rollout 10 --rollout-batch-size 8 --n-samples-per-prompt 8 --global-batch-size 64 \\
+  --prompt-data data.jsonl --swiglu --num-layers 4 --hidden-size 64 --num-attention-heads 8 {}
+"""
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "--sglang-max-running-requests 1k",
+        "--sglang-ep-size=eight",
+        "--sglang-watchdog-timeout 1h",
+        "--sglang-speculative-algorithm EAGEL",
+        "--sglang-moe-a2a-backend depeep",
+        "--rollout-function-path slime.rollout.sft_rollout.generate_rollouts",
+        "--dynamic-sampling-filter-path slime.rollout.filter_hub.dynamic_sampling_filters.check_reward_nonzero_sdt",
+    ],
+)
+def test_what_sglang_does_not_take(word: str) -> None:
+    assert len(told(SLIME.format(word), target="slime@0.3.1")) == 1
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "--sglang-max-running-requests 256",
+        "--sglang-ep-size=$EP",
+        "--sglang-watchdog-timeout 3600.5",
+        "--sglang-speculative-algorithm OWN",
+        "--sglang-attention-backend fa5",
+        "--sglang-own 1k",
+        "--rollout-function-path slime.rollout.sft_rollout.generate_rollout2",
+        "--rollout-function-path slime.rollout.sft_rollout.generate_rollout_v",
+        "--rollout-function-path own.sft_rollout.generate_rollout",
+    ],
+)
+def test_what_sglang_takes(word: str) -> None:
+    assert told(SLIME.format(word), target="slime@0.3.1") == []
+
+
+@pytest.mark.parametrize(
+    ("more", "told_"),
+    [
+        ("--rlhf_type dpo --loss_type sigmiod", 1),
+        ("--rlhf_type kto --loss_type kot", 0),
+        ("--rlhf_type kto --loss_type apo_zero_unpairde", 1),
+        ("--rlhf_type dpo --loss_type ipo", 0),
+        ("--rlhf_type dpo --loss_type own", 0),
+    ],
+)
+def test_a_misspelt_loss_of_pairs(more: str, told_: int) -> None:
+    text = f"NPROC_PER_NODE=8 megatron rlhf --model Qwen/Qwen3-8B --dataset own.jsonl {more}\n"
+    assert len(told(text, target="ms-swift@4.5.2")) == told_
+
+
+@pytest.mark.parametrize(
+    ("more", "told_"),
+    [
+        ("vllm_cfg: {tensor_parallel_size: two}", 1),
+        ("vllm_cfg: {tensor_parallel_size: null}", 1),
+        ("vllm_cfg: {tensor_parallel_size: 0}", 1),
+        ("vllm_cfg: {tensor_parallel_size: 2.5}", 1),
+        ("vllm_cfg: {max_model_len: 4k}", 1),
+        ("vllm_cfg: {precision: bf16}", 1),
+        ("vllm_cfg: {tensor_parallel_size: 2, precision: fp8, max_model_len: '4096', gpu_memory_utilization: '.6'}", 0),
+        ("vllm_cfg: {max_model_len: null}", 0),
+    ],
+)
+def test_numbers_of_vllm_in_nemo_rl(more: str, told_: int) -> None:
+    text = NEMO.replace("  model_name: model\n", f"  model_name: model\n  generation: {{{{backend: vllm, {more}}}}}\n")
+    text = text.replace(more, more.replace("{", "{{").replace("}", "}}"))
+    found = told(text.format(""), "run.yaml", "nemo-rl@0.7.0")
+    assert len([one for one in found if "vllm_cfg" in one]) == told_
+
+
+def test_engine_numbers_of_a_run_without_generation_are_not_read() -> None:
+    text = NEMO.replace("grpo: {{num_prompts_per_step: 32, num_generations_per_prompt: 16}}", "sft: {{}}")
+    own = "  model_name: model\n  generation: {{backend: vllm, vllm_cfg: {{precision: own}}}}\n"
+    text = text.replace("  model_name: model\n", own)
+    assert not [one for one in told(text.format(""), "run.yaml", "nemo-rl@0.7.0") if "vllm_cfg" in one]
+
+
+@pytest.mark.parametrize(
+    ("written", "there", "told_"),
+    [
+        ("grpo_mtah.yaml", "grpo_math.yaml", True),
+        ("grpo_math_1B.yaml", "grpo_math_8B.yaml", False),
+        ("grpo_math.yaml", "grpo_math.yaml", False),
+        ("sft.yaml", "grpo_math.yaml", False),
+    ],
+)
+def test_a_parent_with_its_letters_in_another_order(tmp_path: Path, written: str, there: str, told_: bool) -> None:
+    (tmp_path / there).write_text(NEMO.format(""), encoding="utf-8")
+    path = tmp_path / "run.yaml"
+    path.write_text(f"defaults: {written}\ngrpo: {{}}\npolicy: {{megatron_cfg: {{enabled: true}}}}\n", encoding="utf-8")
+    report = preflight.check(path, target="nemo-rl@0.7.0")
+    assert bool([f for f in report.findings if f.message.startswith("there is no file")]) is told_
+
+
+@pytest.mark.parametrize(("target", "told_"), [("nemo-rl@0.7.0", 1), ("nemo-rl@0.5.0", 0)])
+def test_a_dispatcher_is_read_since_0_6(target: str, told_: int) -> None:
+    more = "expert_model_parallel_size: 2, moe_token_dispatcher_type: all2all"
+    text = NEMO.replace("tensor_model_parallel_size: 2", more).format("")
+    assert len([one for one in told(text, "run.yaml", target) if "moe_token_dispatcher_type" in one]) == told_

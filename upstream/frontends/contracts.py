@@ -132,6 +132,7 @@ def verl(sources: Sources) -> dict[str, Any]:
     tree = yaml.safe_load(sources.text(f"{CONFIG}/_generated_ppo_megatron_trainer.yaml"))
     engines = groups(sources, "ppo_trainer").get("model_engine", [])
     others = {name: trainer(sources, name) for name in ("dp", "mindspeed") if name in engines}
+    others |= {FINE_TUNING: composed_config(sources, "sft_trainer_engine", "engine=megatron", "optim=megatron")}
     known = classes(sources, "verl/")
     made = dict(_made(tree))
     of_classes = {name: sorted(fields(name, known)) for name in sorted({*made.values()})}
@@ -155,6 +156,8 @@ def verl(sources: Sources) -> dict[str, Any]:
     }
 
 
+FINE_TUNING = "sft"
+"""Its fine-tuning with Megatron, next to the other engines."""
 OVER = ["ppo_megatron_trainer", "_self_"]
 
 
@@ -170,14 +173,19 @@ def variants(sources: Sources) -> dict[str, Any]:
 
 
 def trainer(sources: Sources, engine: str) -> Any:
-    """The config of its trainer with another engine, composed from the files of its groups."""
+    """The config of its trainer with another engine."""
+    return composed_config(sources, "ppo_trainer", f"model_engine={engine}")
+
+
+def composed_config(sources: Sources, primary: str, *overrides: str) -> Any:
+    """A config, composed from the files of its groups."""
 
     def opened(path: str) -> Document | None:
         text = sources.text(f"{CONFIG}/{path}.yaml")
         return load_yaml(Source(text, path)) if text else None
 
-    override = read_override(Word(f"model_engine={engine}", Span(Source(f"model_engine={engine}", "words"), 0, 13)))
-    found = composed("ppo_trainer", opened, (override,) if override is not None else ())
+    read = (read_override(Word(one, Span(Source(one, "words"), 0, len(one)))) for one in overrides)
+    found = composed(primary, opened, tuple(one for one in read if one is not None))
     assert found is not None and not found.missing, found and found.missing
     return found.tree.plain()
 
