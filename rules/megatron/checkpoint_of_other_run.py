@@ -203,8 +203,8 @@ def compared(job: Job) -> tuple[str, ...]:
     names = list(ALWAYS)
     distributed = get("use_dist_ckpt").raw is not False
     if is_on(job, "vocab_file"):
-        own = get("vocab_size").raw is None or get("tokenizer_type").raw in BY_SIZE
-        names += [*WITH_VOCABULARY, *(("padded_vocab_size",) if own and not distributed else ())]
+        sized = get("tokenizer_type").raw in BY_SIZE
+        names += [*WITH_VOCABULARY, *(("padded_vocab_size",) if sized and not distributed else ())]
     if get("data_parallel_random_init").raw is True:
         names.append("data_parallel_random_init")
     if is_on(job, "phase_transition_iterations"):
