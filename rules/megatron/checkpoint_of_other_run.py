@@ -221,11 +221,11 @@ def loaded_checkpoint_refused(job: Job) -> Iterator[Finding | Unverified]:
 
     ## What it does
     With `--site`, compares the arguments that `check_checkpoint_args` compares: layers, hidden size, attention heads
-    and whether position embeddings are added. With `--vocab-file`, it also compares positions, vocabulary and
-    tokenizer. Without a distributed checkpoint, it also compares the tensor-parallel and pipeline-parallel sizes. With
-    `--finetune`, nothing is compared. The rule also reports `--dist-ckpt-strictness return_unexpected` and `return_all`
-    if a distributed checkpoint is loaded, because the loader then returns more than the state, but `load_checkpoint`
-    treats the whole result as the state.
+    and whether position embeddings are added. With `--vocab-file`, it also compares positions and tokenizer, and the
+    vocabulary if the tokenizer takes its size from `--vocab-size`. Without a distributed checkpoint, it also compares
+    the tensor-parallel and pipeline-parallel sizes. With `--finetune`, nothing is compared. The rule also reports
+    `--dist-ckpt-strictness return_unexpected` and `return_all` if a distributed checkpoint is loaded, because the
+    loader then returns more than the state, but `load_checkpoint` treats the whole result as the state.
 
     ## Why is this bad?
     The run ends with an assertion error, or with `'tuple' object has no attribute 'get'`, when it loads the checkpoint,
