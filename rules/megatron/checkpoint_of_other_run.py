@@ -43,7 +43,7 @@ def _names(job: Job) -> tuple[str, ...]:
     get, saved = job.arguments.get, job.site.saved if job.site is not None else {}
     kind = get("position_embedding_type")
     names = list(OTHERS)
-    if kind.known and kind.raw in ("rope", "mrope", "yarn") and kind.raw == saved.get("position_embedding_type"):
+    if kind.raw in ("rope", "mrope", "yarn") and kind.raw == saved.get("position_embedding_type"):
         names += ROTARY
     if is_on(job, "num_experts") and saved.get("num_experts"):
         names += EXPERTS
