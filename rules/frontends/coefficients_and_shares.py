@@ -322,7 +322,7 @@ NEMO_RL.add(
             ),
         ),
         message="checkpoints are ranked by {checkpoint_metric} with higher_is_better {checkpoint_higher_is_better}, so the "
-        "worst ones are kept",
+        "worst checkpoints are kept",
         why="the best checkpoints are deleted (keep_top_k), and the last evaluation uses the worst one",
         upstream="nemo_rl/utils/checkpoint.py:350",
         severity=Severity.WARNING,

@@ -76,7 +76,7 @@ MEGATRON.add(
             a.load == a.save,
             a.train_iters >= TRIAL,
         ),
-        message="--load and --save are both {load} with --no-save-optim, so a restart finds no optimizer state and ends",
+        message="--load and --save are both {load} with --no-save-optim, so a restarted run finds no optimizer state and stops",
         why="loading fails with `Unable to load optimizer from checkpoint` unless --no-load-optim is given as well",
         severity=Severity.WARNING,
         at=(a.no_save_optim, a.load),
