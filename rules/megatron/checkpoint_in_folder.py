@@ -188,7 +188,7 @@ def loaded_checkpoint_finished(job: Job) -> Iterator[Finding]:
     """
     found = job.site.checkpoint if job.site is not None else None
     end = job.arguments.get("train_iters")
-    if found is None or found.fault or found.release or type(end.raw) is not int:
+    if found is None or found.fault or type(end.raw) is not int:
         return
     resumes = found.argument == "load" and job.arguments.get("finetune").raw is False
     if resumes and job.arguments.get("skip_train").raw is not True and 0 < end.raw <= found.iteration:

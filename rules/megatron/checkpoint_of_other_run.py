@@ -43,7 +43,7 @@ def _names(job: Job) -> tuple[str, ...]:
     get, saved = job.arguments.get, job.site.saved if job.site is not None else {}
     kind = get("position_embedding_type")
     names = list(OTHERS)
-    if kind.known and kind.raw in ("rope", "mrope", "yarn") and kind.raw == saved.get("position_embedding_type"):
+    if kind.raw in ("rope", "mrope", "yarn") and kind.raw == saved.get("position_embedding_type"):
         names += ROTARY
     if is_on(job, "num_experts") and saved.get("num_experts"):
         names += EXPERTS
@@ -203,8 +203,8 @@ def compared(job: Job) -> tuple[str, ...]:
     names = list(ALWAYS)
     distributed = get("use_dist_ckpt").raw is not False
     if is_on(job, "vocab_file"):
-        own = get("vocab_size").raw is None or get("tokenizer_type").raw in BY_SIZE
-        names += [*WITH_VOCABULARY, *(("padded_vocab_size",) if own and not distributed else ())]
+        sized = get("tokenizer_type").raw in BY_SIZE
+        names += [*WITH_VOCABULARY, *(("padded_vocab_size",) if sized and not distributed else ())]
     if get("data_parallel_random_init").raw is True:
         names.append("data_parallel_random_init")
     if is_on(job, "phase_transition_iterations"):
@@ -221,11 +221,11 @@ def loaded_checkpoint_refused(job: Job) -> Iterator[Finding | Unverified]:
 
     ## What it does
     With `--site`, compares the arguments that `check_checkpoint_args` compares: layers, hidden size, attention heads
-    and whether position embeddings are added. With `--vocab-file`, it also compares positions, vocabulary and
-    tokenizer. Without a distributed checkpoint, it also compares the tensor-parallel and pipeline-parallel sizes. With
-    `--finetune`, nothing is compared. The rule also reports `--dist-ckpt-strictness return_unexpected` and `return_all`
-    if a distributed checkpoint is loaded, because the loader then returns more than the state, but `load_checkpoint`
-    treats the whole result as the state.
+    and whether position embeddings are added. With `--vocab-file`, it also compares positions and tokenizer, and the
+    vocabulary if the tokenizer takes its size from `--vocab-size`. Without a distributed checkpoint, it also compares
+    the tensor-parallel and pipeline-parallel sizes. With `--finetune`, nothing is compared. The rule also reports
+    `--dist-ckpt-strictness return_unexpected` and `return_all` if a distributed checkpoint is loaded, because the
+    loader then returns more than the state, but `load_checkpoint` treats the whole result as the state.
 
     ## Why is this bad?
     The run ends with an assertion error, or with `'tuple' object has no attribute 'get'`, when it loads the checkpoint,

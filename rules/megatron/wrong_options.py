@@ -202,7 +202,11 @@ def _dashes(problem: Problem, job: Job) -> Fix | None:
     option = f"--{bare}"
     if bare == problem.span.text or option == problem.span.text or bare.replace("-", "_") not in job.arguments.names():
         return None
-    return Fix(f"write {option}", (Edit("splice", (option,), option, problem.span),))
+    words = job.documents[0].launch.words if job.documents[0].launch is not None else ()
+    flags = [(flag, w.span) for w in words if (flag := w.text or "").startswith("--")]
+    before = [(flag, at) for flag, at in flags if at.source is problem.span.source and at.end <= problem.span.start]
+    kept = (Edit("splice", (flag,), flag, at) for flag, at in before[-1:])  # the option that loses the stray word
+    return Fix(f"write {option}", (*kept, Edit("splice", (option,), option, problem.span)))
 
 
 def _quoting(problem: Problem) -> Fix | None:

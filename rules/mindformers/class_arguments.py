@@ -146,7 +146,7 @@ def _checks(job: Job, takes: Takes, place: str) -> bool:
     a = job.arguments
     if takes.section == "lr_schedule" and a.get("grouped_lr_schedule").raw is not None:
         return False
-    if takes.unless and (other := a.given(f"{place}.{takes.unless}")) is not None and other.raw is not False:
+    if (other := a.given(f"{place}.{takes.unless}")) is not None and other.raw is not False:
         return False
     if takes.only and a.get(f"{place}.{takes.only}").raw is not True:
         return False

@@ -79,6 +79,6 @@ def half_unscaled(job: Job) -> Iterator[Finding]:
     scale = a.given("runner_wrapper.scale_sense")
     if kind is None or kind.raw != HALF or wrapper is None or wrapper.raw != "MFTrainOneStepCell":
         return
-    if scale is None or (isinstance(scale.raw, (int, float)) and not isinstance(scale.raw, bool) and scale.raw == 1):
+    if scale is None or (scale.raw == 1 and not isinstance(scale.raw, bool)):
         message = Message("compute_dtype is float16 and scale_sense is 1, so small gradients become 0")
         yield Finding(message, job.place(kind, scale), key=kind.key)

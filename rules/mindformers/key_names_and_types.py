@@ -102,7 +102,7 @@ def _is_made(when: Expression | None, job: Job) -> bool:
 def _value(job: Job, row: Checked) -> Value | None:
     """The value written for a setting. A setting of an mcore network may have another name."""
     value = job.arguments.given(row.name)
-    if not row.renamed and (value is None or not row.switched):
+    if not row.renamed and not row.switched:
         return value
     effective = job.arguments.get(row.name)
     if row.renamed:
