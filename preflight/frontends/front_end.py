@@ -94,6 +94,9 @@ class FrontEnd(NamedTuple):
     own_checks: Mapping[str, str] = MappingProxyType({})
     lacks: frozenset[str] = frozenset()
     stated: bool = False
+    spawns: bool = False
+    """Whether it starts a process for each device itself, on the machines that it is given."""
+
     evidence: str = ""
     """The source that names the run's own release."""
 

@@ -291,7 +291,9 @@ def read(front_end: FrontEnd, document: Document, surroundings: Surroundings, ty
     """The run behind a front end."""
     front = Front(front_end, typed, machine(document, surroundings))
     run, spelled, parsed, writer = front.run(), typed.spelled, typed.parsed, typed.writer
-    cluster = replace(front.cluster, count=run.value("world_size"), said=(), asked=front.asked(run))
+    cluster = replace(
+        front.cluster, count=run.value("world_size"), said=(), asked=front.asked(run), spawned=front_end.spawns
+    )
     arguments = Arguments(
         target=front.target,
         written=parsed.written,
@@ -302,7 +304,7 @@ def read(front_end: FrontEnd, document: Document, surroundings: Surroundings, ty
         keeps=keeps,
         environment=spelled.environment if spelled.closed else Inherited(spelled.environment),
         switches=tuple(run.switches),
-        problems=tuple(_unless_declared(front_end, parsed.faults, document, surroundings)),
+        problems=_by_source(front_end, parsed.faults, document, surroundings),
         open=parsed.open,
         settled=frozenset(run.settled),
         handed=run.handed,
@@ -317,16 +319,16 @@ def read(front_end: FrontEnd, document: Document, surroundings: Surroundings, ty
     return Reading(typed.documents, front.target, replace(arguments, relayout=relayout(arguments)), planned, cluster)
 
 
-def _unless_declared(
+def _by_source(
     front_end: FrontEnd, faults: Sequence[Problem], document: Document, surroundings: Surroundings
-) -> Iterator[Problem]:
-    """The faults of a run without options that the source around it declares, unless that is the described release."""
-    package = package_of(front_end, document, surroundings) if any(one.kind == UNREAD for one in faults) else None
-    same = package is not None and numbers(package.version) == numbers(front_end.release)
-    for fault in faults:
-        key = fault.span.text.partition("=")[0]
-        if package is None or same or fault.kind != UNREAD or "." in key or not package.declares(key):
-            yield fault
+) -> tuple[Problem, ...]:
+    """The faults of a run that remain in view of the source of its program in the checkout."""
+    package = package_of(front_end, document, surroundings) if faults else None
+    if package is None:
+        return tuple(faults)
+    from preflight.frontends.faults_by_source import settled
+
+    return tuple(settled(front_end, faults, package))
 
 
 def _supposed(front: Front, writer: Writer) -> Supposed | None:

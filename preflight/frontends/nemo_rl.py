@@ -259,6 +259,7 @@ NEMO_RL = FrontEnd(
     "0.7.0",
     core="0.18.0",
     world=world,
+    spawns=True,
     before=(forced, recompute, fusions, low_precision, lengths, network, adapters),
     steps=(*layout.STEPS, *pipeline.STEPS, *network_sizes.STEPS, *batch.STEPS),
     unread="skipped",

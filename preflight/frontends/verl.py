@@ -23,7 +23,7 @@ from preflight.frontends.hydra_faults import (
     of_interpolations,
     of_keys,
 )
-from preflight.frontends.megatron_run import composes, configures, has_module, mentions
+from preflight.frontends.megatron_run import composes, configures, has_module, mentions, package_of
 from preflight.frontends.megatron_run import read as reading
 from preflight.frontends.published_architecture import NETWORK, TYPES, lose_network, of_bridge, trained
 from preflight.frontends.refusal_rows import Row, identity
@@ -142,6 +142,7 @@ VERL = FrontEnd(
     "0.9.0",
     core="0.18.0",
     world=world,
+    spawns=True,
     before=(forced, batches, lengths, optimizer, network, adapters),
     after=(stages,),
     steps=(*layout.STEPS, *pipeline.STEPS, *network_sizes.STEPS, *batch.STEPS),
@@ -201,8 +202,13 @@ class Composition(NamedTuple):
         return self.plain and self.engine == "megatron"
 
     def unread(self, refused: Sequence[Refused]) -> list[Refused]:
-        """The refused overrides that the available program does not configure either."""
-        return [one for one in refused if not self.configures(one.override.key)]
+        """The refused overrides that the available program refuses too: it does not configure a key that they need, or
+        configures one that they add."""
+        return [one for one in refused if self._refuses(one)]
+
+    def _refuses(self, one: Refused) -> bool:
+        here = package_of(self.front_end, self.document, self.surroundings) is not None
+        return not here or self.configures(one.override.key) is (one.kind == "exists")
 
     def configures(self, key: str) -> bool:
         """Whether the available program configures a key."""
@@ -274,7 +280,7 @@ def _of_composition(run: Composition, before: Sequence[Problem]) -> list[Problem
     if starts(document.launch.entry.text or "", run.named):
         apart = partial(lacks_check, run.named, front_end, document, surroundings)
         releases = [one for one in RELEASES if one != known.release]
-        faults += of_variant(known, run.named, run.set_, releases, stated, run.configures, apart)
+        faults += of_variant(known, run.named, run.set_, releases, stated, run.unread, apart)
     return faults
 
 
