@@ -26,6 +26,9 @@ def settled(front_end: FrontEnd, faults: Sequence[Problem], package: FrontEndPac
             kept = not _takes_value(fault, package)
         elif fault.kind == BAD_CHOICE:
             kept = same or not package.mentions(str(values_of(fault.message).get("value", "")))
+        elif fault.kind == REFUSED:
+            field = values_of(fault.message).get("name")  # a class of a section that lacks it, as hydra_faults says
+            kept = "section" not in values_of(fault.message) or not package.declares(str(field))
         else:
             key = fault.span.text.partition("=")[0]
             kept = fault.kind != UNREAD or same or "." in key or not package.declares(key)
