@@ -12,7 +12,7 @@ from preflight import Severity
 
 VERL = (
     "python3 -m verl.trainer.main_ppo --config-name=ppo_megatron_trainer trainer.n_gpus_per_node=8 "
-    "algorithm.adv_estimator=grpo actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=1 "
+    "algorithm.adv_estimator=grpo actor_rollout_ref.rollout.n=8 actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=1 "
     "actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu=1 "
     "actor_rollout_ref.ref.log_prob_micro_batch_size_per_gpu=1 {more}\n"
 )
@@ -119,8 +119,7 @@ DRIVER = "#!/bin/bash\n#SBATCH --nodes=2 --gpus-per-node=8 --ntasks-per-node=1\n
 
 def test_a_program_that_starts_its_own_processes_is_started_once(tmp_path: Path) -> None:
     plain = DRIVER.format(launch=VERL.format(more="trainer.nnodes=2"))
-    assert said(tmp_path / "python", plain, {}) == {}
-    assert said(tmp_path / "srun", plain.replace("python3 -m", "srun python3 -m"), {}) == {}
+    assert said(tmp_path, plain, {}) == {}
 
 
 @pytest.mark.parametrize(
