@@ -27,14 +27,23 @@ def settled(front_end: FrontEnd, faults: Sequence[Problem], package: FrontEndPac
         elif fault.kind == BAD_CHOICE:
             kept = same or not package.mentions(str(values_of(fault.message).get("value", "")))
         elif fault.kind == REFUSED:
-            field = values_of(fault.message).get("name")  # a class of a section that lacks it, as hydra_faults says
-            kept = "section" not in values_of(fault.message) or not package.declares(str(field))
+            kept = not _adds_field(fault, package, same)
         else:
             key = fault.span.text.partition("=")[0]
             kept = fault.kind != UNREAD or same or "." in key or not package.declares(key)
         if kept:
             doubtful = beyond and fault.kind == REFUSED and not fault.everywhere
             yield _of_tables(front_end, fault, package) if doubtful else fault
+
+
+def _adds_field(fault: Problem, package: FrontEndPackage, same: bool) -> bool:
+    """Whether a key may be added to a section although the class of a table lacks the field: the source declares it, or
+    builds no class of the section."""
+    said = values_of(fault.message)
+    if "section" not in said or "name" not in said:
+        return False
+    built = same or package.instantiates(str(said["section"]).rpartition(".")[2])
+    return not built or package.declares(str(said["name"]))
 
 
 def is_beyond(front_end: FrontEnd, version: str) -> bool:

@@ -137,6 +137,26 @@ def network(run: Run) -> None:
     lose_network(run, VERL.keys)
 
 
+@derives("moe_token_dispatcher_type")
+def own_dispatcher(run: Run) -> None:
+    """The code in the checkout chooses a dispatcher by the model."""
+    if "moe_token_dispatcher_type" not in run.written:
+        run.lose("moe_token_dispatcher_type", "the code in this checkout sets it by the model")
+
+
+CONVERTER = "models/mcore/config_converter.py"
+"""The file of verl's package that sets values of the transformer."""
+
+
+def _with_dispatcher(front_end: FrontEnd, document: Document, surroundings: Surroundings) -> FrontEnd:
+    """The front end without its dispatcher, if the code in the checkout sets another one too: upstream sets alltoall
+    for all models (v0.6.0)."""
+    package = package_of(front_end, document, surroundings)
+    if package is None or not package.says(CONVERTER, "flex"):
+        return front_end
+    return front_end._replace(before=(*front_end.before, own_dispatcher))
+
+
 VERL = FrontEnd(
     "verl",
     "0.9.0",
@@ -233,6 +253,7 @@ def composition(document: Document, surroundings: Surroundings) -> Composition:
     tree, refused = apply(base, set_, complete=whole)
     config = Composed(tree, "" if whole else "a config that is not read has other keys")
     front_end = _in_section(front_end, MINDSPEED) if adapted is not None else front_end
+    front_end = _with_dispatcher(front_end, document, surroundings)
     return Composition(
         *(document, surroundings, front_end, known, named, overrides, set_, refused, config, base.span.source),
         *(engine, ours, plain),

@@ -162,3 +162,25 @@ def test_a_worker_that_updates_with_the_whole_rollout(tmp_path: Path, size: str,
 def test_a_credential_belongs_in_the_environment(tmp_path: Path) -> None:
     assert "unset-variable" not in slime(tmp_path / "key", "--custom-rm-path a.b --wandb-key $WANDB_API_KEY")
     assert "unset-variable" in slime(tmp_path / "path", "--custom-rm-path a.b --load $CHECKPOINT")
+
+
+def test_a_section_without_a_class_at_hand_takes_every_key(tmp_path: Path) -> None:
+    more, config = "+actor_rollout_ref.rollout.override_config.dp_size=2", "trainer:\n  nnodes: 1\n"
+    assert verl(tmp_path / "plain", more, "0.4.1.dev", config) == {}
+    files = {"verl/trainer/config/rollout/rollout.yaml": "_target_: verl.workers.config.RolloutConfig\nname: vllm\n"}
+    assert "no field" in verl(tmp_path / "class", more, "0.5.0.dev", config, **files)["composition-refused"][1]
+
+
+def test_a_dispatcher_that_the_code_at_hand_chooses_by_the_model(tmp_path: Path) -> None:
+    more = "+actor_rollout_ref.actor.megatron.override_transformer_config.moe_enable_deepep=True"
+    lines = 'def config():\n    return dict(moe_token_dispatcher_type="{}")\n'
+    file, config = "verl/models/mcore/config_converter.py", "trainer:\n  nnodes: 1\n"
+    assert verl(tmp_path / "flex", more, "0.7.0", config, **{file: lines.format("flex")}) == {}
+    alltoall = verl(tmp_path / "alltoall", more, "0.7.0", config, **{file: lines.format("alltoall")})
+    assert "megatron/deepep-without-flex" in alltoall
+
+
+def test_a_script_that_converts_weights_does_not_train(tmp_path: Path) -> None:
+    sizes = "--num-layers 4 --hidden-size 512 --num-attention-heads 8 --hf-checkpoint m --save out"
+    write(tmp_path, {"run.sh": f"torchrun --nproc-per-node 8 tools/convert_hf_to_torch_dist.py {sizes}\n"})
+    assert not preflight.check(tmp_path / "run.sh").jobs

@@ -148,6 +148,12 @@ class FrontEndPackage:
         name = re.escape(key.rpartition(".")[2])
         return re.search(rf"(?m)^[ \t]*{name}[ \t]*:", self._configured) is not None
 
+    def instantiates(self, section: str) -> bool:
+        """Whether one of the files for a section of its configs names a class for it."""
+        folder = f"{self._layout.configs}/{section}"
+        texts = (self.files.text(name) or "" for name in islice(self.files.names(folder, (".yaml",)), MOST_CONFIGS))
+        return any(re.search(r"(?m)^_target_[ ]*:", text) is not None for text in texts)
+
     def mentions(self, name: str) -> bool:
         """Whether code of the program has a name in quotes, as registries and lists of choices do."""
         folder = self._layout.mark.split("/")[0]
