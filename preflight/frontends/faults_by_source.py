@@ -31,6 +31,8 @@ def settled(front_end: FrontEnd, faults: Sequence[Problem], package: FrontEndPac
         else:
             key = fault.span.text.partition("=")[0]
             kept = fault.kind != UNREAD or same or "." in key or not package.declares(key)
+            if fault.kind == UNREAD and "name" in values_of(fault.message):  # said to be read nowhere
+                kept = not package.mentions(key.rpartition(".")[2])
         if kept:
             doubtful = beyond and fault.kind == REFUSED and not fault.everywhere
             yield _of_tables(front_end, fault, package) if doubtful else fault

@@ -80,6 +80,7 @@ def certainty(front_end: FrontEnd, document: Document, surroundings: Surrounding
 
 def _in_checkout(front_end: FrontEnd, package: FrontEndPackage) -> Certainty:
     """The same for a run in a checkout of its program."""
+    front_end = front_end._replace(lacks=front_end.lacks | _unproven(front_end, package))
     exact = _later(front_end, front_end.release) | front_end.lacks
     found = Certainty(stated=False, entry_known=True, apart=front_end.apart, since=front_end.since)
     same = numbers(package.version) == numbers(front_end.release)
@@ -104,6 +105,12 @@ def _in_checkout(front_end: FrontEnd, package: FrontEndPackage) -> Certainty:
 
     lacks = _later(front_end, package.version) | front_end.lacks
     return found._replace(has=has, evidence=package.evidence, lying=lying, lies_here=lies_here, lacks=lacks)
+
+
+def _unproven(front_end: FrontEnd, package: FrontEndPackage) -> frozenset[str]:
+    """The rules whose check is not in the file of the checkout that should contain it."""
+    texts = {rule: (package.files.text(file), phrase) for rule, (file, phrase) in front_end.proofs.items()}
+    return frozenset(rule for rule, (text, phrase) in texts.items() if text is not None and phrase not in text)
 
 
 def _later(front_end: FrontEnd, release: str) -> frozenset[str]:

@@ -267,6 +267,7 @@ NEMO_RL = FrontEnd(
     models=("model_name",),
     planned=colocated_models.nemo_rl,
     since={"nemo-rl/two-backends": "0.4.0", "nemo-rl/checkpoint-metric": "0.4.0"},
+    proofs={"nemo-rl/checkpoint-metric": ("nemo_rl/algorithms/grpo.py", "must start with")},
 )
 
 

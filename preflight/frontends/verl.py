@@ -171,6 +171,7 @@ VERL = FrontEnd(
     models=("model_path",),
     planned=colocated_models.verl,
     since={"verl/rollout-mode": "0.7.0", **dict.fromkeys(BRIDGES, "0.8.0")},
+    proofs={"verl/rollout-mode": ("verl/workers/config/rollout.py", "has been removed")},
     own_checks={"batch-not-divisible": "verl/workers/engine/utils.py"},
 )
 
@@ -227,8 +228,10 @@ class Composition(NamedTuple):
         return [one for one in refused if self._refuses(one)]
 
     def _refuses(self, one: Refused) -> bool:
-        here = package_of(self.front_end, self.document, self.surroundings) is not None
-        return not here or self.configures(one.override.key) is (one.kind == "exists")
+        package, key = package_of(self.front_end, self.document, self.surroundings), one.override.key
+        if package is None:
+            return True
+        return package.has_key(self.named, key) if one.kind == "exists" else not package.configures(key)
 
     def configures(self, key: str) -> bool:
         """Whether the available program configures a key."""

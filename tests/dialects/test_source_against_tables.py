@@ -184,3 +184,40 @@ def test_a_script_that_converts_weights_does_not_train(tmp_path: Path) -> None:
     sizes = "--num-layers 4 --hidden-size 512 --num-attention-heads 8 --hf-checkpoint m --save out"
     write(tmp_path, {"run.sh": f"torchrun --nproc-per-node 8 tools/convert_hf_to_torch_dist.py {sizes}\n"})
     assert not preflight.check(tmp_path / "run.sh").jobs
+
+
+def test_a_key_is_looked_for_at_its_place(tmp_path: Path) -> None:
+    more = "+actor_rollout_ref.actor.optim.clip_grad=1.0"
+    elsewhere = "actor_rollout_ref:\n  actor:\n    optim:\n      lr: 1\ncritic:\n  optim:\n    clip_grad: 1.0\n"
+    assert verl(tmp_path / "elsewhere", more, "0.7.0", elsewhere) == {}
+    there = elsewhere.replace("lr: 1", "clip_grad: 1.0")
+    assert "already has a value" in verl(tmp_path / "there", more, "0.7.0", there)["composition-refused"][1]
+
+
+def test_a_check_that_the_file_at_hand_lacks_is_not_told(tmp_path: Path) -> None:
+    more, config = "actor_rollout_ref.rollout.mode=sync", "trainer:\n  nnodes: 1\n"
+    file = "verl/workers/config/rollout.py"
+    own = {file: 'class RolloutConfig:\n    mode: str = "sync"\n'}
+    assert verl(tmp_path / "own", more, "0.7.0.dev", config, **own) == {}
+    theirs = {file: 'raise ValueError("Rollout mode sync has been removed")\n'}
+    assert "verl/rollout-mode" in verl(tmp_path / "theirs", more, "0.7.0.dev", config, **theirs)
+
+
+NEMO = """\
+policy:
+  model_name: m
+  train_global_batch_size: 64
+  train_micro_batch_size: 1
+  megatron_cfg: {enabled: true, tensor_model_parallel_size: 1, pipeline_model_parallel_size: 1}
+cluster: {gpus_per_node: 8, num_nodes: 1}
+data: {val_data_path: v.jsonl}
+grpo: {num_prompts_per_step: 8}
+"""
+
+
+@pytest.mark.parametrize(("code", "told"), [('data_config["val_data_path"]\n', False), ("\n", True)])
+def test_a_key_that_code_at_hand_reads_is_read(tmp_path: Path, code: str, told: bool) -> None:
+    release = "MAJOR = 0\nMINOR = 5\nPATCH = 0\nPRE_RELEASE = 'rc0'\n"
+    write(tmp_path, {"nemo_rl/package_info.py": release, "nemo_rl/data/a.py": code, "c_megatron.yaml": NEMO})
+    messages = [one.message for one in preflight.check(tmp_path / "c_megatron.yaml").findings]
+    assert any("never reads val_data_path" in one for one in messages) is told
