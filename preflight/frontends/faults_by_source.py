@@ -1,5 +1,5 @@
-"""The faults of a run in view of the source of its program in the checkout: what that source declares is no fault, and
-a release outside of the described ones may accept what all of these refuse."""
+"""The faults of a run in view of the source of its program in the checkout: what that source declares is not a fault,
+and a release outside of the described ones may accept what all of these refuse."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def settled(front_end: FrontEnd, faults: Sequence[Problem], package: FrontEndPac
         else:
             key = fault.span.text.partition("=")[0]
             kept = fault.kind != UNREAD or same or "." in key or not package.declares(key)
-            if fault.kind == UNREAD and "name" in values_of(fault.message):  # said to be read nowhere
+            if fault.kind == UNREAD and "name" in values_of(fault.message):  # a key that nothing reads
                 kept = not package.mentions(key.rpartition(".")[2])
         if kept:
             doubtful = beyond and fault.kind == REFUSED and not fault.everywhere
@@ -56,7 +56,7 @@ def is_beyond(front_end: FrontEnd, version: str) -> bool:
 
 
 def _takes_choice(fault: Problem, package: FrontEndPackage) -> bool:
-    """Whether the source has a choice that a table lacks; the options of its own parser are already in the table."""
+    """Whether the source has a choice that a table lacks; the options that its parser adds are already in the table."""
     said = values_of(fault.message)
     own = {one.option for one in package.options}
     return str(said.get("option")) not in own and package.mentions(str(said.get("value", "")))
