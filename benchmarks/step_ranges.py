@@ -378,14 +378,14 @@ def page(found: Sequence[Residual], by: dict[str, tuple[float, float, int]], wid
     lines.append("| --- | --- | --- | --- | --- |")
     lines += [f"| {e.device} | {e.kind} | {_time(e)} | {e.runs} | {e.factor:.2f} |" for e in learnt_eras(found)]
     told = left_out(found, widths)
-    lines += ["", "| family left out | runs | inside the range learned from the other families |"]
+    lines += ["", "| held-out family | runs | within the range fitted to the other families |"]
     lines += ["| --- | --- | --- |"]
     lines += [f"| {name} | {len(rows)} | {sum(rows) / len(rows):.0%} |" for name, rows in told.items()]
     runs = [one for rows in told.values() for one in rows]
     mean = sum(sum(rows) / len(rows) for rows in told.values()) / len(told)
     lines.append(
-        f"\nOf {len(runs)} runs {sum(runs) / len(runs):.0%} lie inside a range that was learned without their family; "
-        f"the mean over the {len(told)} families is {mean:.0%}."
+        f"\n{sum(runs) / len(runs):.0%} of the {len(runs)} runs are within the range that was fitted without their "
+        f"family. The mean over the {len(told)} families is {mean:.0%}."
     )
     return "\n".join(lines) + "\n"
 

@@ -42,21 +42,21 @@ PUBLISHED = {
 }
 GROUPS = {
     "h100": ("NVIDIA's recipes on H100, not used for the fit", 0.08),
-    "h100-moe": ("the same source, with experts", 0.12),
-    "blackwell": ("NVIDIA on B200, containers of 25.02, not used for the fit", 0.15),
+    "h100-moe": ("the same source, mixture of experts", 0.12),
+    "blackwell": ("NVIDIA on B200, 25.02 containers, not used for the fit", 0.15),
     "bloom": ("BLOOM's layout search on A100", 0.10),
-    "ascend": ("MindSpeed-LLM's tables of RC3 on 910B, not used for the fit", 0.12),
-    "ascend-moe": ("the same source, with experts", 0.20),
+    "ascend": ("MindSpeed-LLM's RC3 tables on 910B, not used for the fit", 0.12),
+    "ascend-moe": ("the same source, mixture of experts", 0.20),
     "nv-16bit": ("NVIDIA, 16-bit, dense", 0.12),
     "nv-fp8": ("NVIDIA, FP8, dense", 0.12),
-    "nv-moe": ("NVIDIA, mixtures of experts", 0.20),
+    "nv-moe": ("NVIDIA, mixture of experts", 0.20),
     "unseen-dense": ("NVIDIA, FP8 and FP4, dense, not used for the fit", 0.12),
     "unseen-moe": (
-        "NVIDIA's recipes for mixture-of-experts models; the factors of their software are fitted to these runs",
+        "NVIDIA's recipes for mixture-of-experts models; the software factors are fitted to these runs",
         0.20,
     ),
     "unseen-moe-bare": ("the same rows, with only the options that the tables state", math.inf),
-    "unseen-earlier": ("NVIDIA, spring 2025 containers; the software factors are learned from these runs", math.inf),
+    "unseen-earlier": ("NVIDIA, spring 2025 containers; the software factors are fitted to these runs", math.inf),
     "aa": ("A100 sweep of another framework", 0.12),
     "unseen-ms": ("MindSpeed-LLM on Ascend 910B, not used for the fit", 0.12),
     "mf": ("MindFormers on Ascend 910B", 0.12),
@@ -319,7 +319,7 @@ def _kind(row: Row) -> str:
 def page(found: Sequence[Row], fit: bool) -> str:
     """The figures as Markdown."""
     by, inside = errors(found), held(found)
-    lines = ["| rows | runs | mean absolute error | mean error | 90% are within | inside the stated range |"]
+    lines = ["| rows | runs | mean absolute error | mean error | 90% are within | within the estimated range |"]
     lines.append("| --- | --- | --- | --- | --- | --- |")
     for group, (words, _) in GROUPS.items():
         if values := by.get(group):
@@ -334,9 +334,9 @@ def page(found: Sequence[Row], fit: bool) -> str:
         f"| {name} | {count} | {rho:.2f} | {regret:.2f} | {error:+.0%} |"
         for name, (count, rho, regret, error) in sorted(told.items())
     ]
-    lines.append(f"\nMedian rank correlation {statistics.median(rho for _, rho, _, _ in told.values()):.2f}.")
+    lines.append(f"\nThe median rank correlation is {statistics.median(rho for _, rho, _, _ in told.values()):.2f}.")
     if fit:
-        lines += ["", "| device | family left out | runs | error, fitted without it | error, constants in use |"]
+        lines += ["", "| device | held-out family | runs | error if held out | error with the constants in use |"]
         lines += ["| --- | --- | --- | --- | --- |"]
         lines += [f"| {k} | {m} | {n} | {a:.1%} | {b:.1%} |" for k, m, n, a, b in held_out(found)]
     lines += ["", *causes(found), "", *containers()]
@@ -345,7 +345,7 @@ def page(found: Sequence[Row], fit: bool) -> str:
 
 def causes(found: Sequence[Row]) -> Iterator[str]:
     """Errors on rows of NVIDIA devices by possible cause."""
-    yield "| NVIDIA's rows, used for the fit or not | runs | mean absolute error | mean error |"
+    yield "| NVIDIA's rows, fitted or not | runs | mean absolute error | mean error |"
     yield "| --- | --- | --- | --- |"
     by: dict[str, list[float]] = defaultdict(list)
     for row in found:
@@ -373,7 +373,7 @@ def _traits_of(row: Row) -> Iterator[str]:
 
 def containers() -> Iterator[str]:
     """How far apart measurements of one command are in several containers: no estimate can be right about both."""
-    yield "| the same row of NVIDIA's tables | containers | slowest ÷ fastest |"
+    yield "| row of NVIDIA's tables | containers | slowest ÷ fastest |"
     yield "| --- | --- | --- |"
     by: dict[tuple[str, ...], list[Published]] = defaultdict(list)
     for row in published():

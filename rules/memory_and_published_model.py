@@ -152,7 +152,7 @@ def differs_from_published(job: Job) -> Iterator[Finding | Unverified]:
     compare them if the run also states a different rotary base, because the run is then a different network that only
     uses the tokenizer. If these properties agree as well, the rule compares the sizes of latent attention, and checks
     whether the rotary base or the padded vocabulary is less than the published one, whether the same part of each head
-    has rotary positions, and whether they are scaled by the same factor.
+    has rotary positions, and whether these and the weights of the router are scaled by the same factors.
 
     The number of layers is only compared if it is at least three quarters of the published one, or that of another model
     of the same family and the same sizes, because tests and trials shorten models. A mixture-of-experts network is not compared with a dense model, because it may only use its
@@ -316,6 +316,7 @@ def _traits(job: Job, model: Published) -> Iterator[Finding | Unverified]:
         yield from _rotary_base(job, model)
         yield from _rotary_part(job, model)
         yield from _rotary_factor(job, model)
+        yield from _router_scaling(job, model)
         yield from _vocabulary(job, model)
     if not 0 < len(odd) <= MOST_TRAITS or _has_own_base(job, model):
         return
@@ -385,6 +386,26 @@ def _rotary_factor(job: Job, model: Published) -> Iterator[Finding]:
         return
     theirs = Message("rotary positions scaled by {factor}", factor=wanted)
     yield _differs(model, theirs, value.raw, job.place(value))
+
+
+ROUTER_SCALING = (
+    "moe_router_topk_scaling_factor",
+    "routed_scaling_factor",
+    "deprecated_routed_scaling_factor",
+)
+"""The names of the option in different releases."""
+
+
+def _router_scaling(job: Job, model: Published) -> Iterator[Finding]:
+    """Another factor of the router's weights; without the option, they are not scaled."""
+    wanted = model.traits.get("scaling") if job.arguments.given("moe_router_topk") is not None else None
+    stated = (value for name in ROUTER_SCALING if (value := job.arguments.given(name)) is not None)
+    own = next(stated, job.arguments.get(ROUTER_SCALING[0]))
+    factor = 1 if own.raw is None else own.raw
+    if wanted is None or not own.known or not isinstance(factor, (int, float)) or factor == wanted:
+        return
+    theirs = Message("router weights scaled by {factor}", factor=wanted)
+    yield _differs(model, theirs, factor, job.place(own, job.plan.model.experts))
 
 
 def _vocabulary(job: Job, model: Published) -> Iterator[Finding]:

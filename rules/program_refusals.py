@@ -6,6 +6,9 @@ from preflight import Finding, Job, Severity, Unverified, rule
 from preflight.job import JUDGED
 from preflight.source.finding import Kind
 
+BESIDE = ("device-count", "expert-grid", "batch-not-divisible", "heads-not-divisible", "experts-not-divisible")
+"""Rules about the layout that report the same refusal at the same option, with the sizes that do not fit."""
+
 
 @rule(id="composition-refused", severity=Severity.ERROR, sometimes=(Severity.WARNING,), kind=Kind.OPTIONS, noticed=True)
 def composition_refused(job: Job) -> Iterator[Finding]:
@@ -37,7 +40,7 @@ def composition_refused(job: Job) -> Iterator[Finding]:
             yield Finding(problem.message, problem.span, related=(), severity=severity)
 
 
-@rule(id="own-check", severity=Severity.ERROR, reads=(JUDGED,), beside=("device-count", "expert-grid"))
+@rule(id="own-check", severity=Severity.ERROR, reads=(JUDGED,), beside=BESIDE)
 def own_check(job: Job) -> Iterator[Finding | Unverified]:
     """The program itself rejects the given arguments.
 

@@ -98,6 +98,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return collection_path.name not in ABOUT_RULES or None
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keeps the cases that name one of the rules, its module, or are about every rule's own page."""
     wanted = config.stash[WANTED]
@@ -111,6 +112,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     kept = [item for item in items if concerns(item) or item.name in ("test_page", "test_names_of_cases_are_unique")]
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    for item in kept:
+        item.own_markers = [mark for mark in item.own_markers if not mark.kwargs.get("sampled")]
     items[:] = kept
 
 

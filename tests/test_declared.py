@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache
 
-from edges import FILES, edges
+from edges import FILES, Edge, edges
 from pairs import pairs
 
 from preflight.lint.defect_rules import Defect
@@ -20,6 +20,12 @@ def declared() -> frozenset[str]:
     return frozenset(rule.id for rule in rules if isinstance(getattr(rule, "refuse", None), Expression))
 
 
+@cache
+def runs() -> tuple[Edge, ...]:
+    """Every run near an edge."""
+    return tuple(edge for path in FILES for edge in edges(path))
+
+
 def listed(ids: Iterable[str]) -> str:
     return ", ".join(sorted(ids))
 
@@ -32,7 +38,7 @@ def test_every_declared_check_has_a_pair_of_runs() -> None:
 def test_every_declared_check_has_runs_on_both_sides_of_its_edge() -> None:
     found: set[str] = set()
     silent: set[str] = set()
-    for edge in (edge for path in FILES for edge in edges(path)):
+    for edge in runs():
         if edge.verdict == "speaks" or edge.words not in ("", "?"):
             found.add(edge.rule)
         elif edge.verdict == "silent" or (edge.verdict == "says" and edge.words == ""):
@@ -44,4 +50,4 @@ def test_every_declared_check_has_runs_on_both_sides_of_its_edge() -> None:
 def test_no_pair_and_no_edge_is_of_a_rule_that_is_gone() -> None:
     ids = {rule.id for rule in load().rules(None)}
     assert not (gone := {pair.rule for pair in pairs()} - ids), listed(gone)
-    assert not (gone := {edge.rule for path in FILES for edge in edges(path)} - ids), listed(gone)
+    assert not (gone := {edge.rule for edge in runs()} - ids), listed(gone)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from edges import FILES, Edge, edges, offered
+from one_rule import WANTED
 
 from preflight.api import installed
 from preflight.checking.engine import Policy
@@ -30,12 +31,28 @@ def said(edge: Edge, folder: Path) -> tuple[str | None, ...]:
     return ("speaks" if report.findings else "unknown" if report.unknown else "silent",)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(FOLDER).with_suffix("").as_posix())
-def test_edges(path: Path, tmp_path: Path) -> None:
-    (tmp_path / ".git").mkdir()  # the folders above are of no interest
+FILES_BY_NAME = pytest.mark.parametrize(
+    "path", FILES, ids=lambda path: path.relative_to(FOLDER).with_suffix("").as_posix()
+)
+
+
+@FILES_BY_NAME
+def test_edges(path: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """One run in two of a file; of rules that are asked for, every run."""
+    judge(list(edges(path))[:: 1 if request.config.stash[WANTED] else 2], tmp_path)
+
+
+@pytest.mark.slow
+@FILES_BY_NAME
+def test_the_other_edges(path: Path, tmp_path: Path) -> None:
+    judge(list(edges(path))[1::2], tmp_path)
+
+
+def judge(some: list[Edge], folder: Path) -> None:
+    (folder / ".git").mkdir()  # the folders above are of no interest
     wrong = {}
-    for edge in edges(path):
+    for edge in some:
         wanted = (edge.words, edge.fix, edge.upstream) if edge.verdict == "says" else (edge.verdict,)
-        if (found := said(edge, tmp_path)) != wanted:
+        if (found := said(edge, folder)) != wanted:
             wrong[edge.rule, edge.change or "the run itself"] = found
-    assert not wrong, f"{path.name}: {wrong}"
+    assert not wrong, wrong

@@ -12,9 +12,7 @@ from pathlib import Path
 
 import pytest
 from house import each, nodes, tree
-from pairs import loaded
 
-import preflight
 from preflight import Finding, Message, Severity
 from preflight.lint.constraint import Constraint
 from preflight.plugins.manager import load
@@ -193,22 +191,3 @@ def test_a_template_is_one_sentence_in_lower_case(template: str) -> None:
     first = re.match(r"[\w-]*", template.lstrip(";,: "))
     assert first is None or not first[0][:1].isupper() or first[0] in PROPER, f"{where}: begins with a capital"
     assert all(re.fullmatch(r"[A-Za-z_][\w.]*", name) for name in placeholders(template)), where
-
-
-@pytest.mark.parametrize("path", sorted((ROOT / "tests" / "rules").rglob("*.yaml")), ids=shown)
-def test_what_is_found_is_made_of_templates(path: Path) -> None:
-    """Every finding of a rule's fixtures gives its text again when the template is filled in, and its values are plain
-    data."""
-    for case in loaded(path):
-        if not case.get("text") or case.get("files"):
-            continue
-        report = preflight.check_text(
-            case["text"], name=case.get("file", "run.yaml"), target=case.get("target"), world_size=case.get("devices")
-        )
-        for finding in report.findings:
-            assert Message(finding.template, **finding.values) == finding.message
-            assert placeholders(finding.template) <= finding.values.keys()
-            assert all(
-                isinstance(value, str | int | float | bool | tuple | list | dict | None)
-                for value in finding.values.values()
-            )

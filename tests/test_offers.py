@@ -194,6 +194,7 @@ def test_memory_advises_nothing_that_a_rule_refuses(real_cli: Cli, tmp_path: Pat
     assert not any(one["change"].startswith("micro batch") for one in run["savings"])
 
 
+@pytest.mark.slow
 def test_layouts_of_a_run_with_a_frozen_reference_model_are_found(real_cli: Cli, tmp_path: Path) -> None:
     text = SCRIPT.format(layers=32).replace("-size 16 ", "-size 1 ").replace("pretrain_gpt", "posttrain_gpt")
     (tmp_path / "run.sh").write_text(text.replace("--bf16", "--bf16 --stage dpo --is-pairwise-dataset"))

@@ -143,7 +143,7 @@ def verify_release(target: str, plugins: Plugins) -> None:
     digits = numbers(wanted.version)[:2]
     alike = wanted.version in listed or (digits and any(numbers(one)[: len(digits)] == digits for one in known))
     if wanted.version and not alike:
-        raise InputError(f"{target} is not a known release; the known ones are {', '.join(known)}")
+        raise InputError(f"{target} is not a known release; the known releases are {', '.join(known)}")
 
 
 def verify_program(facts: Facts) -> None:

@@ -158,7 +158,9 @@ def typed(check: Checker, inputs: Inputs, command: list[str] | None) -> Iterator
     """The reports of inputs that are not files: stdin and a command. Raises InputError if a call names no input."""
     paths = inputs.paths or []
     if not paths and command is None:
-        raise InputError("nothing to check; pass files, folders (. for this one), - for stdin, or -- and a command")
+        raise InputError(
+            "nothing to check; pass files, folders (. for the working directory), - for stdin, or -- and a command"
+        )
     if check.broken is not None:
         yield unreadable(check.broken)
     if STDIN in paths:

@@ -245,7 +245,7 @@ def named_in_text(document: Document, frameworks: Collection[str]) -> Identity |
     return Identity(Target(*release), Message("the file names {release}", release=release[1])) if release else None
 
 
-_TELLING = ("core_v", "core_r", "egatron-", "egatron_", "EGATRON-", "EGATRON_", "mindformers")
+_TELLING = ("core_v", "core_r", "MCORE_", "egatron-", "egatron_", "EGATRON-", "EGATRON_", "mindformers")
 """Parts of every text in which a release may be named, to search few texts."""
 
 

@@ -77,7 +77,7 @@ def of_options(front_end: FrontEnd, document: Document, surroundings: Surroundin
     typed = frozenset(_typed(document))
     described = tuple(sorted((*contracts(front_end.name), front_end.release), key=numbers))
     if gone := _of_none(front_end, typed, described):
-        template = "the options {options:and} belong to a release older than those that preflight knows"
+        template = "the options {options:and} belong to a release that is older than all known releases"
         older: str = Message(template, options=gone[:MOST_NAMED])
         return front_end._replace(named=f"{front_end.name} before {described[0]}", older=older)
     fits = partial(_fitting, front_end, typed, described)

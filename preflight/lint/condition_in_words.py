@@ -38,6 +38,7 @@ _COMPARED = {"<": "is less than", "<=": "is at most", ">": "is greater than", ">
 _PLAIN = {"+": "+", "-": "-", "*": "×", "/": "/", "//": "/"}
 _BINDS = {"+": 1, "-": 1, "*": 2, "/": 2, "//": 2}
 _LONGEST = 160  # characters of a condition that is written as one sentence
+_NOT_ONE, _NOT_POSITIVE = "is not one of ", "is 0 or less"
 _EVERY, _SOME = "all of the following are true:", "at least one of the following is true:"
 
 
@@ -116,10 +117,25 @@ def _joined_verbs(group: Sequence[Clause], word: str) -> Clause:
     verbs = [clause.verb for clause in group]
     if word == "and" and "is given" in verbs and "is not set" in verbs:
         verbs = ["is null", *(verb for verb in verbs if verb not in ("is given", "is not set"))]
+    verbs = _other_value(verbs) if word == "and" else sorted(verbs, key=lambda verb: verb != _NOT_POSITIVE)
     first, *others = verbs
-    plain = re.fullmatch(r"is (?!not |neither |none )[^`]*(`[^`]*`)?[^`]*", first) is not None
+    plain = re.fullmatch(r"is (?!not |neither )[^`]*(`[^`]*`)?[^`]*", first) is not None
     said = [first, *(_SHARED.sub("", verb) if plain else verb for verb in others)]
-    return Clause(group[0].subject, _chain(said, word), 2 if word == "or" else max(clause.choice for clause in group))
+    comma = "," if len(said) == 2 and " or " in said[0] else ""
+    text = f"{said[0]}{comma} {word} {said[1]}" if comma else _chain(said, word)
+    return Clause(group[0].subject, text, 2 if word == "or" else max(clause.choice for clause in group))
+
+
+def _other_value(verbs: Sequence[str]) -> list[str]:
+    """Joins "is set" and "is not one of a, b or c" to "is set to anything other than a, b or c"."""
+    listed = [verb for verb in verbs if verb.startswith(_NOT_ONE)]
+    if {*verbs} == {"is True or False", "is off"}:
+        return ["is `False`"]
+    for before, after in (("is set", "is set to anything other than "), ("is given", "is given a value other than ")):
+        if len(listed) == 1 and before in verbs:
+            other = after + listed[0].removeprefix(_NOT_ONE)
+            return [other if verb == listed[0] else verb for verb in verbs if verb != before]
+    return [*verbs]
 
 
 def _same_verb(clauses: Sequence[Clause], word: str) -> list[Clause]:
@@ -200,11 +216,7 @@ def _asked(node: Expression, spell: Spell, holds: bool) -> Clause:
     if node.op == "is none":
         return Clause(value, f"is {'not ' if holds else ''}set")
     if node.op == "in":
-        if not holds and len(node.parts) == 3:
-            return Clause(value, f"is neither {_listed(node.parts[1:], 'nor')}")
-        none = "" if holds else "none of " if len(node.parts) > 3 else "not "
-        choice = int(holds and len(node.parts) > 2)
-        return Clause(value, f"is {none}{_listed(node.parts[1:], 'or' if holds else 'and')}", choice)
+        return Clause(value, *_among(node.parts[1:], holds))
     if node.op == "has":
         return _contains(value, node.parts[1:], holds)
     if node.op == "startswith":
@@ -213,6 +225,16 @@ def _asked(node: Expression, spell: Spell, holds: bool) -> Clause:
         kind = node.parts[1].words if isinstance(node.parts[1], ValueKind) else node.parts[1]
         return Clause(value, f"is {'' if holds else 'not '}{kind}")
     return Clause(_value(node, spell), f"is {'not ' if holds else ''}0")
+
+
+def _among(values: Sequence[object], holds: bool) -> tuple[str, int]:
+    """The verb for a value that is one of the values, or none of them, and its `choice`."""
+    texts = [*dict.fromkeys(map(_constant, values))]
+    if holds:
+        return f"is {_chain(texts, 'or')}", int(len(values) > 1)
+    if len(texts) < 3:
+        return f"is {'neither' if len(texts) == 2 else 'not'} {_chain(texts, 'nor')}", 0
+    return f"{_NOT_ONE}{_chain(['an empty string' if text == 'empty' else text for text in texts], 'or')}", 1
 
 
 def _contains(value: str, items: Sequence[object], holds: bool) -> Clause:
@@ -244,6 +266,10 @@ def _compared(node: Expression, spell: Spell) -> Clause:
             return Clause(_value(left.parts[0], spell), entries[node.op, right])
     if isinstance(left, Expression) and left.op == "count" and node.op == ">" and type(right) is int and right == 1:
         return _more_than_one(left, spell)
+    if node.op == "<=" and type(right) is int and right == 0:
+        return Clause(_value(left, spell), _NOT_POSITIVE)
+    if node.op == ">=" and isinstance(right, float) and right == float("inf"):
+        return Clause(_value(left, spell), "is infinite")
     return Clause(_value(left, spell), f"{_COMPARED[node.op]} {_value(right, spell)}")
 
 
@@ -267,6 +293,8 @@ def _equal(node: Expression, spell: Spell) -> Clause:
         return _truth(left, spell, right is same)
     if type(right) is int and right == 0 and isinstance(left, Expression) and left.op == "%":
         return _multiple(left, spell, same)
+    if same and type(right) is int and isinstance(left, Expression) and _halved(left) and right == 1:
+        return Clause(_value(left.parts[0], spell), "is odd")
     no, value = "" if same else "not ", _value(left, spell)
     if isinstance(right, str) and right == "":
         return Clause(value, f"is {no}empty")
@@ -280,6 +308,11 @@ def _equal(node: Expression, spell: Spell) -> Clause:
         words = f"{only} {_listed(right, 'and')}" if right else "is empty"
         return Clause(value, words if same else f"is not the list {_listed(right, 'and')}")
     return Clause(value, f"is {no}{_value(right, spell)}")
+
+
+def _halved(node: Expression) -> bool:
+    """Whether a number is the remainder of a division by 2."""
+    return node.op == "%" and isinstance(node.parts[1], int) and node.parts[1] == 2
 
 
 def _value(node: object, spell: Spell) -> str:

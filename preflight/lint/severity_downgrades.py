@@ -318,7 +318,9 @@ def _of_releases(job: Job) -> Doubt | None:
             if slip:
                 return lowered(finding, fork)
             return _unfixed(noted(finding, fork))  # the fork may have it, or a default
-        if _is_near(finding, near):
+        place = finding.upstream or ""
+        rewrite = option and finding.kind is Kind.REWRITE and not known.in_all(place, job.target.version, described)
+        if rewrite or _is_near(finding, near):
             return _unfixed(noted(finding, fork))
         because = _not_all(finding, stacks)
         return finding if because is None else _to_choose_from(offered_only(lowered(finding, because)))

@@ -132,6 +132,10 @@ class Evidence:
         id = self._standing_at(read_at).get(place)
         return self.site(id, version) if id is not None else None
 
+    def in_all(self, place: str, read_at: str, releases: Iterable[str]) -> bool:
+        """Whether a statement of one release is in all of some releases."""
+        return all(self.moved(place, read_at, release) is not None for release in releases)
+
     def _standing_at(self, version: str) -> Mapping[str | None, str]:
         """Place → check, of one release."""
         number = self.number(version)

@@ -17,6 +17,20 @@ ASSIGNMENT = lazy_pattern(r"[A-Za-z_]\w*=")
 _QUOTED = lazy_pattern(r"'[^'\s\"]*'")
 _RANKED = lazy_pattern(r"\b(SLURM_(PROCID|LOCALID)|OMPI_COMM_WORLD|PMI_|PMIX_|MPI_LOCALRANKID|PALS_)")
 """Variables that a launcher sets for each of its processes."""
+_OF_A_TASK = lazy_pattern(
+    r"(?m)^[^#\n]{0,400}\$\{?(SLURM_(?:PROCID|NODEID|LOCALID)|OMPI_COMM_WORLD_\w{1,20}|PMIX?_RANK|PALS_\w{1,20})\b"
+)
+_OF_A_GROUP = lazy_pattern(r"(?m)^[^#\n]{0,400}(?:\$\{?|\(\()(WORLD_SIZE|MASTER_ADDR)\b")
+_SETS = lazy_pattern(r"\b(WORLD_SIZE|MASTER_ADDR)=")
+
+
+def _of_several(text: str) -> str:
+    """The variable by which a script knows its task or node, or its group of processes, without setting it: whatever
+    sets it starts several; "" if there is none."""
+    if (task := _OF_A_TASK.search(text)) is not None:
+        return task[1]
+    group = _OF_A_GROUP.search(text)
+    return group[1] if group is not None and group[1] not in _SETS.findall(text) else ""
 
 
 def _handed_on(word: Word) -> Word:
@@ -172,4 +186,6 @@ class FrontReader:
         ranked = (w for w in (*self.environment.values(), *rest) if _RANKED.search(w.because))
         if (rank := self.environment.get("RANK") or next(ranked, None)) is not None:
             return Count(Unknown(f"{rank.because or 'RANK'} identifies a rank"), python.span, "python")
+        if task := _of_several(python.span.source.text):
+            return Count(Unknown(f"${task} shows that several tasks may run this script"), python.span, "python")
         return Count(1, python.span, "python")

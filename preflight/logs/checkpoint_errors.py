@@ -10,7 +10,7 @@ OF_CHECKPOINTS: tuple[Signature, ...] = (
         "class-not-there", C.CHECKPOINT,
         r"Can't get attribute '\w+' on <module",
         "a pickled file names a class that this program does not have, because another version wrote it",
-        "load it with the version that wrote it, or save it again with this one",
+        "load it with the version that wrote it, or save it again with this version",
     ),
     Signature(
         "tensor-not-saved", C.CHECKPOINT,

@@ -140,7 +140,7 @@ OF_PYTHON: tuple[Signature, ...] = (
         r"AttributeError: 'Namespace' object has no attribute",
         "the program reads an argument that its parser does not have",
         "use parts of one version; an installed package with the same name as the checkout, a patched framework, or "
-        "a script from another release are the usual causes",
+        "a script from another release is the usual cause",
     ),
     Signature(
         "name-not-there", C.PROGRAM,

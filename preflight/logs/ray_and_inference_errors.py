@@ -63,7 +63,7 @@ OF_ENGINES: tuple[Signature, ...] = (
         "lora-targets", C.CONFIG,
         r"Target modules .{0,400} not found in the base model|No modules were targeted for adaptation"
         r"|Target module .{0,200} is not supported",
-        "the target modules of LoRA are not in the model, or cannot be adapted",
+        "the LoRA target modules are not in the model or cannot be adapted",
         "use the module names of the model; `all-linear` selects all that can be adapted",
     ),
     Signature(

@@ -113,7 +113,7 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|The IP address and port have been bound|server socket has failed to listen"
         r"|listen on ip\[[^\]]{0,60}\] and specific port\[\d+\] fail",
         "the rendezvous port is in use",
-        "use another MASTER_PORT, or end the job that still holds this one",
+        "use another MASTER_PORT, or end the job that still uses this port",
     ),
     Signature(
         "stale-lock", C.ENVIRONMENT,

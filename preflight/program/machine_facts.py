@@ -80,6 +80,7 @@ class Facts:
             CUDA_CONNECTIONS: Unknown((f"environment variable {CUDA_CONNECTIONS}",)),
             "LOCAL_WORLD_SIZE": local,
         }
+        self.unset = frozenset(name for name, text in env.items() if text is None)
         for name, text in env.items():
             self.environ[name] = text
             if text is None:

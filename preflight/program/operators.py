@@ -86,6 +86,8 @@ class Operators(Attributes):
         if isinstance(owner, dict) and not self._hashable(key):
             return self.gap("an unhashable key")
         if owner is self.environ and key not in owner:
+            if key not in self.facts.unset:  # what the program demands, its launcher or the scheduler may set
+                return Unknown((f"environment variable {key}",))
             raise self.failure(KeyError(key))
         return self.native(operator.getitem, [owner, key])
 

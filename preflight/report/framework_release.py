@@ -87,7 +87,7 @@ def read_as(job: Job) -> str:
     if certainty.like:
         template = "{target} for an unspecified release, most similar to {like}"
         if certainty.like == "none":
-            template = "{target} for an unspecified release, similar to none"
+            template = "{target} for an unspecified release; no known release is similar"
         told = local(Message(template, target=str(job.target), like=certainty.like))
         return plain(f"{told} ({local(certainty.evidence)})")
     if certainty.evidence:

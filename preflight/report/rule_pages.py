@@ -329,7 +329,7 @@ def named(name: str, known: Mapping[str, Checkable]) -> str:
         raise InputError(f"{len(ends)} rules end with {name!r}: {', '.join(ends[:MOST])}{more}")
     has_word = [id for id in known if f"-{plain}-" in f"-{id.replace('/', '-')}-"]
     if len(has_word) > 1:
-        template = "there is no rule {name!r}; `preflight rules {word}` lists those with this word"
+        template = "there is no rule {name!r}; `preflight rules {word}` lists the rules that contain this word"
         raise InputError(Message(template, name=name, word=plain))
     tails = {id.rpartition("/")[2]: id for id in known}
     near = f"; did you mean {has_word[0]!r}?" if has_word else did_you_mean(name, known)

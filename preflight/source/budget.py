@@ -105,7 +105,9 @@ def draw_values(number: int, name: str) -> None:
     """Draw values of a tree. Raises Exceeded."""
     budget = _current.get()
     if budget is not None and not budget.values.draw(number):
-        raise Exceeded(f"contains more than {VALUES:,} values, counting those of the configs that name it", name)
+        raise Exceeded(
+            f"contains more than {VALUES:,} values, including values in configs that include this file", name
+        )
 
 
 def _is_free() -> bool:

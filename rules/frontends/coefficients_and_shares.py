@@ -261,7 +261,7 @@ VERL.add(
     nucleus(TRAINER, a.rollout_top_p, "verl/experimental/agent_loop/agent_loop.py:606"),
     clipping(TRAINER, a.clip_ratio_low, a.clip_ratio_high, "verl/trainer/ppo/core_algos.py:1322"),
     warm_up(
-        all_of(TRAINER, a.optim_warmup_steps <= 0),
+        all_of(any_of(TRAINER, a.entry == "verl.trainer.sft_trainer"), a.optim_warmup_steps <= 0),
         a.optim_warmup_ratio,
         "verl/utils/megatron/optimizer.py:249",
         "verl/warm-up-over-decay",
@@ -322,7 +322,7 @@ NEMO_RL.add(
             ),
         ),
         message="checkpoints are ranked by {checkpoint_metric} with higher_is_better {checkpoint_higher_is_better}, so the "
-        "worst ones are kept",
+        "worst checkpoints are kept",
         why="the best checkpoints are deleted (keep_top_k), and the last evaluation uses the worst one",
         upstream="nemo_rl/utils/checkpoint.py:350",
         severity=Severity.WARNING,

@@ -328,10 +328,15 @@ GRPO = a.rlhf_type == "grpo"
 MS_SWIFT.add(
     refuse(
         "engine-shorter-than-completions",
-        all_of(GRPO, a.use_vllm, a.vllm_max_model_len.is_set, a.vllm_max_model_len <= a.max_completion_length),
+        all_of(
+            any_of(GRPO, all_of(a.rlhf_type == "gkd", a.lmbda > 0)),
+            a.use_vllm,
+            a.vllm_max_model_len.is_set,
+            a.vllm_max_model_len <= a.max_completion_length,
+        ),
         message="--vllm_max_model_len {vllm_max_model_len} must hold a prompt and a completion, but completions alone may "
         "have {max_completion_length} tokens",
-        why="completions are cut off before they reach the answer, so they get no reward",
+        why="completions are cut off before they reach the answer, so the model does not learn to end them",
         upstream="swift/megatron/trainers/rollout_mixin.py",
         severity=Severity.WARNING,
         at=(a.vllm_max_model_len, a.max_completion_length),

@@ -103,7 +103,7 @@ _NUMBER = lazy_pattern(r"\d+(\.\d*)?([eE][-+]?\d+)?|\.\d+")
 
 @rule(severity=Severity.ERROR, id="megatron/data-weights", kind=Kind.RELEASE, frameworks=("megatron",), reads=LISTS)
 def data_weights(job: Job) -> Iterator[Finding | Unverified]:
-    """The weights and paths of the datasets do not form pairs.
+    """The weights and paths of the datasets are not given in pairs.
 
     ## What it does
     In data lists that contain numbers, checks that each number precedes the path that it weights and that no path lacks

@@ -36,8 +36,7 @@ MEGATRON.add(
             any_of(a.recompute_modules.has("core_attn"), a.recompute_modules.has("mla_up_proj")),
         ),
         message=(
-            "attention captured as a CUDA graph cannot be recomputed in parts; --recompute-modules must not have "
-            "core_attn or mla_up_proj"
+            "attention captured as a CUDA graph cannot be recomputed in parts; --recompute-modules must not include core_attn or mla_up_proj"
         ),
         why=(
             "the graph already contains the modules that would be recomputed, so Megatron rejects the model "

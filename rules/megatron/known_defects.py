@@ -28,7 +28,7 @@ MEGATRON.add(
             "{decoder_last_pipeline_num_layers} layers, not {num_layers}"
         ),
         why=(
-            "the check computes with -1 intermediate stages, so the split seems to be correct, and the run silently "
+            "the check assumes -1 intermediate stages and therefore accepts the split, and the run silently "
             "trains a smaller model"
         ),
         severity=Severity.WARNING,

@@ -37,7 +37,7 @@ MEGATRON.add(
         "log-interval-zero",
         all_of(TRAINS, a.log_interval == 0),
         message="--log-interval must be at least 1, not 0, because the first step divides by this interval",
-        why="the run stops after the first step. To log rarely, give a large number",
+        why="the run stops after the first step. To log less often, use a larger interval",
         at=(a.log_interval,),
         fixes=(put(a.log_interval, 100, safety=Safety.SAFE),),
     ),

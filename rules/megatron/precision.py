@@ -151,7 +151,7 @@ MEGATRON.add(
     refuse(
         "grouped-gemm-device",
         all_of(a.moe_grouped_gemm, a.device_architecture != 0, a.device_architecture < 8),
-        message="--moe-grouped-gemm needs a device of architecture 8 (Ampere) or newer, but this one is {device_architecture}",
+        message="--moe-grouped-gemm needs a device of architecture 8 (Ampere) or newer, but the architecture of this device is {device_architecture}",
         at=(a.moe_grouped_gemm,),
         fixes=(drop(a.moe_grouped_gemm),),
     ),

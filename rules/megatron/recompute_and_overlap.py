@@ -51,7 +51,8 @@ MEGATRON.add(
     ),
     requires(
         "overlapped-tensor-parallel-without-sequence-parallel",
-        a.tp_comm_overlap,
+        # releases before 0.10 check it before they switch off --sequence-parallel for a tensor-parallel size of 1
+        all_of(a.tp_comm_overlap, any_of(~a.sequence_parallel.given, a.target_is_stated)),
         a.sequence_parallel,
         message=(
             "--tp-comm-overlap needs --sequence-parallel, which is off or was switched off because the "

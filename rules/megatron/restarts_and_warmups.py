@@ -11,8 +11,6 @@ TRIAL = 1_000
 """Runs with fewer iterations are trials: their options are often copied from the long run."""
 FEW = 10
 """A warm-up of fewer steps is shorter than any in published pretraining."""
-LONG = 10_000
-"""Runs with more iterations are not shortened trials."""
 
 RECIPE = any_of(a.train_iters >= TRIAL, a.train_samples >= a.global_batch_size * TRIAL)
 
@@ -54,7 +52,7 @@ MEGATRON.add(
             a.lr_warmup_samples > 0,
             any_of(a.lr_warmup_samples >= TRIAL, a.lr_warmup_samples < a.global_batch_size),
             a.lr_warmup_samples < a.global_batch_size * FEW,
-            a.train_samples >= a.global_batch_size * LONG,
+            a.train_samples >= a.global_batch_size * TRIAL,
         ),
         message=(
             "--lr-warmup-samples {lr_warmup_samples} covers fewer than ten batches of {global_batch_size} samples; "
@@ -76,7 +74,7 @@ MEGATRON.add(
             a.load == a.save,
             a.train_iters >= TRIAL,
         ),
-        message="--load and --save are both {load} with --no-save-optim, so a restart finds no optimizer state and ends",
+        message="--load and --save are both {load} with --no-save-optim, so a restarted run finds no optimizer state and stops",
         why="loading fails with `Unable to load optimizer from checkpoint` unless --no-load-optim is given as well",
         severity=Severity.WARNING,
         at=(a.no_save_optim, a.load),

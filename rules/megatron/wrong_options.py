@@ -230,7 +230,7 @@ def parsing_unknown_flag(job: Job) -> Iterator[Finding]:
     underscores are not accepted for hyphens. The message names the other framework or version that has the option, or
     an option with a similar name. The finding is a warning or a note if the entry script may define additional options.
     The same applies if the target is not given or not known, and either no similar option exists or earlier releases
-    that are still in use have the option. The finding is a note if only releases older than those that preflight knows
+    that are still in use have the option. The finding is a note if only releases that are older than all known releases
     have the option. The default of an option that such a script omits may differ from that of the framework, so omitted
     options are not checked.
 

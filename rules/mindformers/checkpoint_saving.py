@@ -6,6 +6,8 @@ from preflight import Edit, Finding, Fix, Job, Message, Severity, rule
 from preflight.run.version_ranges import matches
 from preflight.source.lazy_regex import lazy_pattern
 
+WIDE = 2048
+"""Checkpoints of narrower networks are small, and published configs of GPT-2 save them after each step."""
 _SAVES = lazy_pattern(r"(?i)checkpoint|ckpt|exit|save")
 
 
@@ -13,15 +15,16 @@ _SAVES = lazy_pattern(r"(?i)checkpoint|ckpt|exit|save")
     severity=Severity.WARNING, id="mindformers/checkpoint-interval", frameworks=("mindformers",), reads=("callbacks",)
 )
 def checkpoint_interval(job: Job) -> Iterator[Finding]:
-    """No checkpoint is saved because the callback is missing or its interval is 0 steps.
+    """No checkpoint is saved, because the callback is missing or its interval is 0 steps, or one is saved after each step.
 
     ## What it does
     Finds training runs whose `CheckpointMonitor` sets `save_checkpoint_steps` to 0 without `save_checkpoint_seconds`,
-    and lists of callbacks that contain no `CheckpointMonitor`. The framework rejects negative values, which
-    `class-argument-refused` reports.
+    and lists of callbacks that contain no `CheckpointMonitor`. For networks with a hidden size of 2048 or more, it also
+    finds an interval of 1 step. The framework rejects negative values, which `class-argument-refused` reports.
 
     ## Why is this bad?
-    No checkpoint is written between the start and the end of the run, so a failure loses all of the training.
+    Without a checkpoint between the start and the end of the run, a failure loses all of the training. A checkpoint of a
+    large network takes longer to write than a step takes to compute.
 
     ## Example
         callbacks:
@@ -51,6 +54,11 @@ def checkpoint_interval(job: Job) -> Iterator[Finding]:
         often = seconds is not None and isinstance(seconds.value, int) and seconds.value > 0
         if steps.value == 0 and not isinstance(steps.value, bool) and not often:
             message = Message("save_checkpoint_steps is 0, so no checkpoint is saved during the run")
+            yield Finding(message, steps.span, key=("callbacks", index, "save_checkpoint_steps"))
+        if steps.value == 1 and not isinstance(steps.value, bool) and (job.plan.model.hidden.raw or 0) >= WIDE:
+            message = Message(
+                "save_checkpoint_steps 1 writes a checkpoint after each step, which takes longer than the step"
+            )
             yield Finding(message, steps.span, key=("callbacks", index, "save_checkpoint_steps"))
 
 

@@ -300,7 +300,7 @@ def recompute_frees_nothing(job: Job) -> Iterator[Finding]:
           select_recompute: ['feed_forward\\.mul', 'feed_forward\\.w2\\.reshape']
 
     ## Fix safety
-    There is no fix, because the author has to decide in how many layers of which stages both are recomputed.
+    There is no fix, because only the author can decide which layers of each stage recompute both.
 
     ## References
     MindFormers v1.5.0, mindformers/modules/layers.py (Linear reshapes its input and output);

@@ -93,7 +93,7 @@ MINDSPEED.add(
         a.pipeline_num_transformer_layers.is_set & a.noop_layers.is_set,
         at=(a.noop_layers, a.pipeline_num_transformer_layers),
         message="--pipeline-num-transformer-layers does not work with --noop-layers",
-        why="both options assign layers to stages, but only one of them can, so the run fails at launch",
+        why="both options assign layers to stages, but only one of them may do so, so the run fails at launch",
         fixes=(drop(a.noop_layers), drop(a.pipeline_num_transformer_layers)),
     ),
 )

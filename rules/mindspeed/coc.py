@@ -40,7 +40,7 @@ MINDSPEED.add(
         a.use_ascend_coc,
         a.unaligned_linear,
         unless_framework="mindspeed-llm",
-        why="both options replace the linear layers, but only one of them can, so the run fails at launch",
+        why="both options replace the linear layers, but only one of them may do so, so the run fails at launch",
     ),
     refuse(
         "coc-experts",
@@ -128,7 +128,7 @@ MINDSPEED.add(
         a.use_ascend_mc2,
         a.unaligned_linear,
         unless_framework="mindspeed-llm",
-        why="both options replace the linear layers, but only one of them can, so the run fails at launch",
+        why="both options replace the linear layers, but only one of them may do so, so the run fails at launch",
     ),
     refuse(
         "unaligned-linear-experts",

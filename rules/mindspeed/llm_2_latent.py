@@ -71,7 +71,7 @@ MINDSPEED_LLM.add(
         MLA & a.recompute_mla_up_proj & OVERLAP & a.mla_zero_memory,
         at=(a.mla_zero_memory, a.recompute_mla_up_proj),
         message="--recompute-mla-up-proj does not work with --mla-zero-memory",
-        why="both options drop the same activations, but only one of them can, so the run fails at launch",
+        why="both options drop the same activations, but only one of them may do so, so the run fails at launch",
         fixes=(drop(a.mla_zero_memory), drop(a.recompute_mla_up_proj)),
     ),
     refuse(

@@ -41,7 +41,7 @@ MINDSPEED_LLM.add(
         "zero-memory-recompute",
         ZERO.is_set & (ZERO != "disable") & a.recompute_method.is_set,
         message="--moe-zero-memory does not work with --recompute-method",
-        why="both options drop the same activations, but only one of them can, so the run fails at launch",
+        why="both options drop the same activations, but only one of them may do so, so the run fails at launch",
         fixes=(drop(ZERO, also=(a.moe_zero_memory_num_layers,)),),
     ),
     refuse(

@@ -69,7 +69,7 @@ MINDSPEED_LLM.add(
         MLA & a.recompute_mla_up_proj & a.mla_zero_memory,
         at=(a.recompute_mla_up_proj, a.mla_zero_memory),
         message="--recompute-mla-up-proj does not work with --mla-zero-memory",
-        why="both options free the same activations, but only one of them can, so the run fails at launch",
+        why="both options free the same activations, but only one of them may do so, so the run fails at launch",
         fixes=(drop(a.recompute_mla_up_proj), drop(a.mla_zero_memory)),
     ),
     refuse(

@@ -129,3 +129,50 @@ MINDSPEED_LLM.add(
         for part, own, place in GEMMA_PARTS
     )
 )
+MINDSPEED_LLM.add(
+    refuse(
+        "fine-tuning-rate-too-high",
+        all_of(
+            ~a.skip_train,
+            a.entry == "posttrain_gpt.py",
+            a.stage.is_in("sft", "dpo", "simpo"),
+            ~a.lora_target_modules.given,
+            a.optimizer == "adam",
+            a.lr >= 5e-4,
+            a.lr < 0.005,
+        ),
+        severity=Severity.WARNING,
+        at=(a.lr,),
+        upstream="examples/mcore/qwen3/tune_qwen3_8b_4K_full_ptd.sh",
+        message=(
+            "--lr {lr} is unusually high for fine-tuning all weights, which usually takes about 1e-5; the exponent may be "
+            "wrong"
+        ),
+        why="the model loses what it knows within a few steps; adapters take up to 1e-3",
+        versions=">=2.0",
+        after=("megatron/fine-tuning-rate-too-high",),
+    ),
+    refuse(
+        "gemma-query-scale",
+        all_of(
+            GEMMA,
+            a.query_pre_attn_scalar.given,
+            a.query_pre_attn_scalar > 0,
+            a.kv_channels.is_set,
+            a.query_pre_attn_scalar != a.kv_channels,
+            a.query_pre_attn_scalar * a.num_attention_heads != a.hidden_size,
+        ),
+        severity=Severity.WARNING,
+        at=(a.query_pre_attn_scalar,),
+        upstream="mindspeed_llm/core/transformer/custom_dot_product_attention.py:165",
+        message=(
+            "--query-pre-attn-scalar {query_pre_attn_scalar} is neither the width of a head, {kv_channels}, nor the hidden "
+            "size divided by the heads"
+        ),
+        why=(
+            "attention scores are divided by its square root; Gemma 2 2B and 9B use the width of a head and 27B uses hidden "
+            "size over heads, so attention differs from the one that the weights were trained in"
+        ),
+        versions=">=2.0",
+    ),
+)

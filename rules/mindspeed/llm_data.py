@@ -82,7 +82,7 @@ MINDSPEED_LLM.add(
         "prompt-type-template",
         a.prompt_type.is_set & a.hf_chat_template,
         message="--prompt-type does not work with --hf-chat-template",
-        why="both options define the prompt format, but only one of them can, so the run fails at launch",
+        why="both options define the prompt format, but only one of them may do so, so the run fails at launch",
         fixes=(drop(a.hf_chat_template), drop(a.prompt_type)),
     ),
     in_range(

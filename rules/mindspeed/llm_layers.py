@@ -76,7 +76,7 @@ MINDSPEED_LLM.add(
         BY_LIST & a.pipeline_num_transformer_layers.is_set,
         upstream=f"{CORE}pipeline_parallel/unaligned_pineline_feature.py:43",
         why=(
-            "both options define how layers are split over stages, but only one of them can, so the run fails at launch"
+            "both options define how layers are split over stages, but only one of them may do so, so the run fails at launch"
         ),
         fixes=(drop(a.pipeline_num_transformer_layers), drop(a.num_layer_list)),
         message="--num-layer-list does not work with --pipeline-num-transformer-layers",

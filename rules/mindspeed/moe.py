@@ -149,7 +149,7 @@ MINDSPEED.add(
         a.moe_fb_overlap,
         at=(HOT,),
         unless_framework=CORE_ONLY,
-        why="experts can only be sent during the computation of the overlap, so the run fails at launch",
+        why="experts can only be sent while the overlapped layers compute, so the run fails at launch",
     ),
     needs(
         "balanced-experts-grouped-gemm",

@@ -10,7 +10,7 @@ MINDSPEED = ConstraintSet("mindspeed", why=SPLIT)
 ALLGATHER, ALLTOALL, FUSED = a.moe_allgather_overlap_comm, a.moe_alltoall_overlap_comm, a.moe_alltoall_mc2
 DISPATCHER, GROUPED, ASYNC = a.moe_token_dispatcher_type, a.moe_grouped_gemm, a.moe_permutation_async_comm
 SEQ, PLAIN = DISPATCHER == "alltoall_seq", DISPATCHER == "alltoall"
-SAME = "both options replace the same layers, but only one of them can, so the run fails at launch"
+SAME = "both options replace the same layers, but only one of them may do so, so the run fails at launch"
 
 MINDSPEED.add(
     clash("allgather-overlap-mc2", ALLGATHER, a.use_ascend_mc2, why=SAME),

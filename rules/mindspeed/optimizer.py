@@ -17,7 +17,7 @@ LOW, LOW_LLM = (
 )
 MUON = a.optimizer == "muon"  # the older name dist_muon has been replaced by muon
 REUSE, SWAP, QUANT = a.reuse_fp32_param, a.swap_optimizer, a.quant_grads | a.quant_states.is_set
-STATES = "both options manage the states of the optimizer, but only one of them can, so the run fails at launch"
+STATES = "both options manage the states of the optimizer, but only one of them may do so, so the run fails at launch"
 SHARDED = a.use_distributed_optimizer | a.use_layer_wise_distributed_optimizer
 
 MINDSPEED.add(

@@ -39,7 +39,7 @@ MINDSPEED.add(
         a.use_ascend_coc,
         fixes=(drop(a.use_ascend_coc, also=(a.coc_parallel_num, a.coc_mode)), LEAVE),
         why=(
-            "both options replace the linear layers, but only one of them can, so the run fails at launch. "
+            "both options replace the linear layers, but only one of them may do so, so the run fails at launch. "
             "Inside 2-D tensor parallelism, --coc-fused-kernel alone turns on the fused kernel"
         ),
     ),
@@ -59,7 +59,7 @@ MINDSPEED.add(
         a.tp_2d,
         a.unaligned_linear,
         unless_framework="mindspeed-llm",
-        why="both options replace the linear layers, but only one of them can, so the run fails at launch",
+        why="both options replace the linear layers, but only one of them may do so, so the run fails at launch",
     ),
     clash(
         "tp-2d-dualpipev",

@@ -167,7 +167,7 @@ def test_contradictory_counts_in_settings_name_the_file(real_cli: Cli, project: 
 @pytest.mark.parametrize("to", ["megatron@0.99", "megatron@1.0", "megatron@0.5.0", "megatron@latest"])
 def test_a_release_that_is_not_described_is_no_aim_of_a_move(real_cli: Cli, project: Path, to: str) -> None:
     ran = real_cli("migrate", "run.sh", "--to", to)
-    assert ran.code == 2 and f"{to} is not a known release; the known ones are 0.6.0, 0.7.0," in ran.err
+    assert ran.code == 2 and f"{to} is not a known release; the known releases are 0.6.0, 0.7.0," in ran.err
 
 
 @pytest.mark.parametrize("to", ["megatron@0.16.0", "megatron@0.16.1", "megatron@v0.16.0", "megatron@0.16", "megatron"])

@@ -104,7 +104,10 @@ def test_exit_codes(cli: Cli, files: Path, words: str, code: int) -> None:
         ),
         ("check --target tooy good.yaml", "there is no framework 'tooy'; did you mean 'toy'?"),
         ("check --config none.toml good.yaml", "none.toml: does not exist"),
-        ("check", "nothing to check; pass files, folders (. for this one), - for stdin, or -- and a command"),
+        (
+            "check",
+            "nothing to check; pass files, folders (. for the working directory), - for stdin, or -- and a command",
+        ),
         ("check --", "command line: no command after --"),
         ("check missing.yaml", "missing.yaml: does not exist"),
         (

@@ -7,6 +7,17 @@ import pytest
 import preflight
 
 CONFIGS = {
+    "llm-foundry": """
+max_seq_len: 2048
+global_seed: 17
+model:
+  name: mpt_causal_lm
+  d_model: 2560
+  max_seq_len: ${max_seq_len}
+optimizer: {name: decoupled_adamw, lr: 1.6e-4}
+seed: ${global_seed}
+callbacks: {lr_monitor: {}}
+""",
     "axolotl": """\
 base_model: NousResearch/Meta-Llama-3-8B
 datasets:

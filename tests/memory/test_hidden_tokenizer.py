@@ -45,6 +45,7 @@ def shares(measured, monkeypatch, names, instead):
     return len(ranges), [unit.name for unit in ranges if not unit.least <= unit.measured <= unit.most]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("names", "instead"), [(SAYING, ()), ((*SAYING, *TOKENIZER), NAMELESS)], ids=["vocabulary", "tokenizer"]
 )

@@ -357,6 +357,12 @@ def test_an_error_behind_one_that_may_be_caught(tmp_path: Path) -> None:
     assert judged(both).outcome == "accepts"
 
 
+def test_a_variable_that_the_program_demands_may_be_set_by_its_launcher(tmp_path: Path) -> None:
+    demands = write_tree(tmp_path / "program", "os.environ['SLURM_NODEID']", head="import os")
+    assert judged(demands).outcome == "accepts"
+    assert judged(demands, env={"SLURM_NODEID": None}).outcome == "refuses"
+
+
 PERHAPS_HELD = {
     "an empty dictionary": ("held = {}", "held['a'] = 1", "assert held", "may refuse"),
     "a dictionary of known length": ("held = {}", "held['a'] = 1", "assert len(held) == 1", "may refuse"),

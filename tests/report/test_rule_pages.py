@@ -131,6 +131,14 @@ a = Handles()
             "    * `--a` is on and `--x` is greater than 1\n    * all of the following are true:\n"
             "        * `--b` is on\n        * `--y` contains `p`\n        * `--z` is less than 2",
         ),
+        (a.x <= 0, "`--x` is 0 or less."),
+        ((a.x > 1) | (a.x <= 0), "`--x` is 0 or less, or greater than 1."),
+        ((a.x <= 0) & (a.y <= 0), "`--x` and `--y` are 0 or less."),
+        (a.x % 2 == 1, "`--x` is odd."),
+        (a.x >= float("inf"), "`--x` is infinite."),
+        (~a.x.is_in("p", "q", "r"), "`--x` is not one of `p`, `q` or `r`."),
+        (a.x.is_set & ~a.x.is_in("p", "q", ""), "`--x` is set to anything other than `p`, `q` or an empty string."),
+        (a.x.given & ~a.x.is_in("p", "q", "r"), "`--x` is given a value other than `p`, `q` or `r`."),
         (a.x.has("p") & Expression("==", a.b, False), "`--x` contains `p` and `--b` is off."),
         (
             all_of(~a.a, ~a.b, ~a.c, a.x == 1),

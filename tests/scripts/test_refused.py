@@ -41,7 +41,7 @@ REFUSED = {
     "x=$((1 + 2)\n": (1, "this `(` is never closed"),
     "echo ${x\n": (1, "this `{` is never closed"),
     "echo `a\n": (1, "this ``` is never closed"),
-    'A="\n--x 1\nB="\n--y\n"\nC="x"\n': (6, 'this `"` is never closed, and the one on line 1 only on line 3'),
+    'A="\n--x 1\nB="\n--y\n"\nC="x"\n': (6, 'this `"` is never closed, and the one on line 1 is closed only on line 3'),
     "echo 'a\nb\n": (1, "this `'` is never closed"),
     "a=(1 2\nb\n": (1, "this `(` is never closed"),
     "a=(1 (2))\n": (1, "`(` must be quoted in an array"),

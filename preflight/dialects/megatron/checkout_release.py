@@ -315,11 +315,11 @@ def _of_an_older_release(typed: Mapping[str, str | None]) -> str:
     gone = tuple(option for option in GONE if option in typed)
     later = (option for option in typed if option.removeprefix("--") not in OF_2_5)
     if gone == ("--checkpoint-activations",) and not any(releases_with(name, one) for one in later for name in FAMILY):
-        return Message("{option} belongs to a release older than those that preflight knows", option=gone[0])
+        return Message("{option} belongs to a release that is older than all known releases", option=gone[0])
     if len(gone) < 2 or any(option in typed for new in GONE.values() for option in new):
         return ""
     return Message(
-        ("the options {options:and} belong to a release older than those that preflight knows"), options=gone[:2]
+        ("the options {options:and} belong to a release that is older than all known releases"), options=gone[:2]
     )
 
 

@@ -10,6 +10,7 @@ from preflight.dialects.mindformers.release_tables import Table, table
 from preflight.loaders.document import Document, Entry, Node
 from preflight.run.request import Request, Target, patch
 from preflight.run.version_ranges import numbers
+from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.record import NamedTuple
 from preflight.source.spelling import nearest
 from preflight.source.typing_without_import import Literal
@@ -46,6 +47,7 @@ _TYPED = (("trainer", "type"), ("optimizer", "type"), ("model", "arch"), ("train
 _FOREIGN = ("_target_", "defaults", "hydra", "distribute_parallel_config")
 """Keys of unrelated configs with sections of the same names: Hydra's, and a MindFormers schema that no release
 reads."""
+_REFERENCE = lazy_pattern(r"\$\{(\w+)[\w.]*\}")
 
 
 def looks_like(tree: Node, *, hinted: bool = False) -> bool:
@@ -73,14 +75,23 @@ def looks_like(tree: Node, *, hinted: bool = False) -> bool:
 
 def _is_of_another_trainer(tree: Node, keys: set[object]) -> bool:
     """Whether the common sections are those of another program: their types are modules of Python, which MindFormers
-    looks up in its registry by a bare name, or MindFormers has no such mode of a run."""
+    looks up in its registry by a bare name, values refer to other keys, or MindFormers has no such mode of a run."""
     if keys.intersection(_STRONG):
         return False
+    values = (entry.value for section in tree.entries for entry in (section, *section.value.entries))
+    if any(_refers_to(value.value, keys) for value in values):
+        return True
     types = [tree.get(section, "type") for section in ("model", "optimizer", "dataset", "trainer", "train_dataset")]
     if any(isinstance(one.value, str) and "." in one.value for one in types if one is not None):
         return True
     mode = tree.get("run_mode")
     return mode is not None and isinstance(mode.value, str) and not nearest(mode.value, MODES)
+
+
+def _refers_to(value: object, keys: set[object]) -> bool:
+    """Whether a value is another key in the form of OmegaConf, `${seed}`, which MindFormers reads as text."""
+    match = _REFERENCE.fullmatch(value) if isinstance(value, str) and value.startswith("${") else None
+    return match is not None and match[1] in keys
 
 
 def _is_pynative(tree: Node, keys: set[object]) -> bool:

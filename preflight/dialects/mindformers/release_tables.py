@@ -155,6 +155,7 @@ _OPEN = (
         "metric",
     ),
     *("train_dataset.max_source_length", "train_dataset.max_target_length", "train_dataset.dynamic_batch"),
+    *("context.save_graphs", "runner_wrapper.max_grad_norm"),
 )
 # fmt: on
 

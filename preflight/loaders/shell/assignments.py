@@ -233,12 +233,13 @@ def declare(expander: Expander, tree: Tree, node: Node) -> None:
     keyword = tree.text(node.children[0])
     if keyword in ("local", "declare", "typeset") and expander.locals:
         _shadow(expander, tree, node)
-    exported = keyword == "export" or any(
-        c.type == "word" and re.match(r"-\w*x", tree.text(c)) for c in node.named_children
-    )
+    exported = keyword == "export" or _has_option(tree, node, "x")
+    refers = keyword in ("local", "declare", "typeset") and _has_option(tree, node, "n")
     for child in node.named_children:
         if child.type == "variable_assignment":
             assign(expander, tree, child, exported)
+            if refers:
+                _refer(expander, tree, child)
         elif child.type == "variable_name" and exported:
             old = expander.state.get(tree.text(child))
             if old is not None:
@@ -246,6 +247,20 @@ def declare(expander: Expander, tree: Tree, node: Node) -> None:
         elif child.type in ("concatenation", "string", "simple_expansion", "expansion"):
             for field in fields(expander.bits(tree, child)):
                 _export(expander, field, exported)
+
+
+def _has_option(tree: Tree, node: Node, letter: str) -> bool:
+    return any(c.type == "word" and re.match(rf"-\w*{letter}", tree.text(c)) for c in node.named_children)
+
+
+def _refer(expander: Expander, tree: Tree, node: Node) -> None:
+    """`local -n NAME=OTHER`: NAME reads the other variable, as it is here."""
+    named = node.child_by_field_name("name")
+    name = tree.text(named) if named is not None else ""
+    reference = expander.state.get(name)
+    other = expander.state.get(text_of(reference.scalar) or "") if reference is not None else None
+    if other is not None:
+        expander.state.put(name, other)
 
 
 def _shadow(expander: Expander, tree: Tree, node: Node) -> None:

@@ -99,11 +99,23 @@ def _unary(expander: Expander, tree: Tree, node: Node, depth: int) -> bool | Non
         value = test(expander, tree, operand, depth + 1)
         return None if value is None else not value
     if sign == "-v":
-        return True if tree.text(operand).strip("\"'") in expander.state.variables else None
+        return _is_set(expander, tree, operand)
     if sign not in ("-z", "-n"):
         return None
     text = expander.text(tree, operand)
     return None if text is None else (not text) == (sign == "-z")
+
+
+_ELEMENT = lazy_pattern(r"(\w+)\[(.+)\]")
+
+
+def _is_set(expander: Expander, tree: Tree, operand: Node) -> bool | None:
+    """Whether a variable is set, or a key of an associative array; None if its caller may set it."""
+    if tree.text(operand).strip("\"'") in expander.state.variables:
+        return True
+    element = _ELEMENT.fullmatch(expander.text(tree, operand) or "")
+    array = expander.state.get(element[1]) if element is not None else None
+    return element[2] in array.keys if element is not None and array is not None and array.keys else None
 
 
 _DECIDES = ((("||", "-o"), True), (("&&", "-a"), False))

@@ -13,6 +13,7 @@ from preflight.loaders.shell.bash_parser import Tree, ancestors
 from preflight.loaders.shell.command_effects import Commands
 from preflight.loaders.shell.launches import chains
 from preflight.loaders.shell.state import OPTION, Variable
+from preflight.loaders.shell.word_splitting import text_of
 from preflight.source.finding import Message
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.source_file import Source, Span
@@ -405,6 +406,11 @@ def _passed(name: str, variable: Variable, tree: Tree) -> tuple[str, Span, str] 
     return f"pass ${name} to the launch", Span(tree.source, after, after), new
 
 
+_SETTING = r"[A-Z_][A-Z0-9_]{0,80}=\S{0,200}"
+_SETTINGS = lazy_pattern(rf"\s{{0,20}}{_SETTING}(?:\s{{1,20}}{_SETTING}){{0,40}}\s{{0,20}}")
+"""Variables with their values, as before a command."""
+
+
 def _not_exported(tree: Tree, commands: Commands) -> Iterator[Problem]:
     """Variables for child processes that are assigned without export. The rule knows which names matter."""
     used = referenced(commands)
@@ -412,6 +418,8 @@ def _not_exported(tree: Tree, commands: Commands) -> Iterator[Problem]:
         unseen = name.isupper() and not variable.exported and not variable.sometimes and name not in used
         if unseen and variable.items and not variable.array and variable.place.source is tree.source:
             place = variable.place
+            if _SETTINGS.fullmatch(text_of(variable.scalar) or ""):
+                continue  # NCCL_ENV="NCCL_DEBUG=INFO NCCL_IB_DISABLE=0" is a list for `env`, no variable of NCCL
             alone = re.fullmatch(
                 r"[ \t]*\w+=(?:\"[^\"]*\"|'[^']*'|[^\s;&|]*)(?:[ \t]*|[ \t]+#.*)", tree.source.line(place.line)
             )

@@ -79,6 +79,9 @@ def _number(expander: Expands, text: str, span: Span) -> int:
 
 
 MAX_WORK = 60_000
+_OF_A_JOB = lazy_pattern(r"(?:SLURMD?|PBS|LSB|OMPI|PMIX?|FLUX|COBALT|PJM|SGE|OAR)_\w+")
+"""Variables that a scheduler or mpirun sets in a job, not the script or its caller."""
+_COUNT_OF_A_JOB = lazy_pattern(r"(?:SLURM_(?:JOB_NUM_NODES|NNODES|NTASKS|NPROCS)|PBS_NUM_NODES|FLUX_JOB_NNODES)")
 
 
 class Exhausted(Exception):
@@ -297,6 +300,9 @@ class Expander(Parameters):
         if operator == "?":
             return [unknown(span, f"${name}", quoted)]
         bits = self._operand(tree, node, form, span, quoted)
+        # `[ -n "${SLURM_JOB_ID:-}" ]` asks whether a job runs this, ${SLURM_NNODES:-$NNODES} for its nodes
+        if (not bits and _OF_A_JOB.fullmatch(name)) or (_COUNT_OF_A_JOB.fullmatch(name) and ":-$" in span.text):
+            return [unknown(span, f"${name}", quoted)]
         if operator == "=" and (name[:1].isalpha() or name[:1] == "_"):
             self.state.put(name, Variable((merged(joined(bits, span)),), False, span))
         return bits

@@ -81,6 +81,9 @@ def elements(variable: Variable, form: Form, span: Span) -> list[Value]:
         chosen = tuple(v for k, v in zip(variable.keys, variable.items, strict=False) if k == form.subscript)
     elif form.subscript.lstrip("-").isdecimal() and len(form.subscript) < 6:
         index = int(form.subscript)
+        before = variable.items[: index + 1] if index >= 0 else variable.items
+        if any(any_number([value]) or splits(value) for value in before):  # the element may be one of these words
+            return [(Piece(None, span, exact=False, because=span.text),)]
         chosen = variable.items[index : index + 1] if index >= 0 else variable.items[index:][:1]
     else:
         return [(Piece(None, span, exact=False, because=span.text),)]

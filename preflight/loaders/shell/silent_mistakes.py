@@ -169,7 +169,7 @@ def _never_set(
         span = tree.span(node)
         if guarded or _is_assigned(name, tree.source.text):
             continue
-        if tested and (meant := meant_variable(name, span, commands, used)):
+        if tested and (meant := meant_variable(name, span, commands, used)) and _is_set_apart(meant, tree, node):
             yield _misspelt(tree, span, name, meant, commands)
         elif commands.nounset:
             template = (
@@ -189,6 +189,15 @@ def _is_assigned(name: str, text: str) -> bool:
     assigned = rf"(?<![\w$-]){name}(?:\[[^]\n]*\])?\+?=(?!=)"
     filled = rf"\b(?:printf -v|mapfile|readarray|getopts)\b[^\n]{{0,400}}\b{name}\b"
     return re.search(f"{assigned}|{filled}", text) is not None
+
+
+def _is_set_apart(name: str, tree: Tree, node: Node) -> bool:
+    """Whether a script sets a name apart from the branches of a test: what only these set, the test does not mean."""
+    whole = next((one for one in ancestors(node) if one.type == "if_statement"), None)
+    if whole is None:
+        return True
+    span, text = tree.span(whole), tree.source.text
+    return not _is_assigned(name, span.text) or _is_assigned(name, text[: span.start] + text[span.end :])
 
 
 def _misspelt(tree: Tree, test: Span, name: str, meant: str, commands: Commands) -> Problem:

@@ -183,7 +183,8 @@ def _open_quote(refused: Refused, commands: Commands) -> Refusal:
     if first is not None:
         related = first.start()
         message = Message(
-            "bash rejects this script: this `{sign}` is never closed, and the one on line {line} only on line {end}",
+            "bash rejects this script: this `{sign}` is never closed, and the one on line {line} is closed only on "
+            "line {end}",
             sign=refused.text,
             line=text.count("\n", 0, related) + 1,
             end=text.count("\n", 0, first.end()) + 1,

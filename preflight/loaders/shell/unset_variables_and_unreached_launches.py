@@ -391,7 +391,7 @@ def swallowed(source: Source) -> tuple[Problem, Source] | None:
     if end is None:
         return None
     template = (
-        "the spaces next to {word} keep this line from ending the here-document of line {line}, so what "
+        "the spaces next to {word} keep this line from ending the here-document that starts on line {line}, so what "
         "follows, including the launch, is part of the here-document"
     )
     message = Message(template, line=source.position(start).line, word=word)

@@ -37,6 +37,11 @@ _IN_NAME = lazy_pattern(
     r"(?i)(?:\b|_)megatron[-_](?:lm|core)[-_](?:core[-_])?[rv]?([0-3])[._](\d+)(?:[._](\d+))?(?![\w.]*\d)"
 )
 """A folder or a branch that is named after a release, such as `third_party/megatron_lm_0_9_0`."""
+_LABELLED = lazy_pattern(
+    r"(?m)^[ \t]*(?:export[ \t]+)?M(?:CORE|EGATRON(?:_CORE)?)(?:_RELEASE)?_VERSION="
+    r"[\"']?(?:core_)?[rv]?([0-3]\.\d+)(\.\d+)?[\"']?[ \t]*$"
+)
+"""A variable that names the release of a benchmark, as in NVIDIA's recipes for mixtures of experts."""
 _COMMENT = lazy_pattern(r"(?m)(?:^|(?<=[ \t]))[ \t]*#.*$")
 _MINDFORMERS = lazy_pattern(rf"{_WHOLE}mindformers\s*(?:={{2,3}}|~=)\s*(\d+\.\d+\.\d+){_FINAL}")
 _RANGE = lazy_pattern(
@@ -183,6 +188,8 @@ def declared_in(text: str) -> dict[str, str]:
         said.setdefault("megatron", set()).add(match[1] or match[2])
     for match in _IN_NAME.finditer(text):
         said.setdefault("megatron", set()).add(".".join((match[1], match[2], match[3] or "0")))
+    for match in _LABELLED.finditer(text):
+        said.setdefault("megatron", set()).add(match[1] + (match[2] or ".0"))
     for match in _MINDFORMERS.finditer(text):
         said.setdefault("mindformers", set()).add(match[1])
     for pattern, end in ((_LOCKED, ""), (_SHORT, ".0"), (_AT_REVISION, "")):
@@ -215,7 +222,7 @@ def _add_ranges(said: dict[str, set[str]], text: str) -> None:
         said.setdefault(framework, set()).update(_inside(framework, f">={release},<{above}") if sign else (release,))
 
 
-_ANY = lazy_pattern(r"(?i)megatron|mindspeed|modellink|mindformers|core_[vr]\d")
+_ANY = lazy_pattern(r"(?i)megatron|mcore_|mindspeed|modellink|mindformers|core_[vr]\d")
 """A text without any of these installs no framework."""
 
 
