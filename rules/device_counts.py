@@ -268,7 +268,8 @@ def world_sizes_disagree(job: Job) -> Iterator[Finding]:
 
     ## Why is this bad?
     If there are more processes than devices, some cannot start. If there are fewer, some of the devices that the job
-    waited for in the queue stay idle.
+    waited for in the queue stay idle. A program that starts its own processes on the devices, such as a Ray driver, is
+    started once and not counted.
 
     ## Example
         #SBATCH --nodes=4 --gpus-per-node=8
@@ -284,7 +285,7 @@ def world_sizes_disagree(job: Job) -> Iterator[Finding]:
     launch = job.documents[0].launch
     known = [
         count
-        for count in (launch.world if launch is not None else ())
+        for count in (launch.world if launch is not None and not job.cluster.spawned else ())
         if isinstance(count.value, int) and not count.placeholder
     ]
     known += [Count(value.raw, value.span, value.note) for value in job.cluster.said if value.note == SOURCE]

@@ -6,10 +6,14 @@ from collections.abc import Iterator
 from preflight import Finding, Fix, Job, Message, Severity, Value, known, rule
 from preflight.lint.uncertain_facts import topic
 from preflight.source.finding import continued
+from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.record import replace
 
 MANY = 3
 """With at least this many unset variables, the script probably expects its settings in the environment."""
+
+_CREDENTIAL = lazy_pattern(r"(?i)(?:\A|_)(?:KEY|TOKEN|SECRET|PASSWORD)\Z")
+"""The end of a name whose value belongs in the environment, not in a script: OPENAI_API_KEY, HF_TOKEN."""
 
 
 @rule(id="unset-variable", severity=Severity.WARNING, sometimes=(Severity.NOTE,), noticed=True)
@@ -38,7 +42,8 @@ def unset_variable(job: Job) -> Iterator[Finding]:
     for finding in found:
         if isinstance(settings.get(str((finding.values.get("flag"),))), bool):
             continue  # a switch takes no value: the variable may hold further options
-        yield replace(finding, severity=Severity.NOTE) if len(found) >= MANY else finding
+        expected = len(found) >= MANY or _CREDENTIAL.search(str(finding.values["name"])) is not None
+        yield replace(finding, severity=Severity.NOTE) if expected else finding
 
 
 @rule(id="undefined-option-variable", severity=Severity.ERROR, usually=Severity.WARNING, noticed=True)

@@ -146,6 +146,7 @@ AREAL = FrontEnd(
     "1.0.4",
     core="0.17.0",
     world=world,
+    spawns=True,
     before=(grid, forced, batches, network),
     steps=(*layout.STEPS, *pipeline.STEPS, *network_sizes.STEPS, *batch.STEPS),
     unread="refused",

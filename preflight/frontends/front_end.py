@@ -94,6 +94,12 @@ class FrontEnd(NamedTuple):
     own_checks: Mapping[str, str] = MappingProxyType({})
     lacks: frozenset[str] = frozenset()
     stated: bool = False
+    proofs: Mapping[str, tuple[str, str]] = MappingProxyType({})
+    """Its rules whose check has a phrase in a file: another program of this name without the phrase lacks the check."""
+
+    spawns: bool = False
+    """Whether it starts a process for each device itself, on the machines that it is given."""
+
     evidence: str = ""
     """The source that names the run's own release."""
 

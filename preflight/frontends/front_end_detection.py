@@ -86,13 +86,15 @@ _SLIME_OWN = frozenset(
 """Together with a rollout batch, these belong to slime, or to the Megatron below it."""
 
 
+SLIME_ENTRIES = ("train.py", "train_async.py")
+
+
 def is_slime(document: Document) -> bool:
-    """slime's entry scripts with an option that only slime has, or with its batch and another of its options; scripts
-    of forks are called train_*.py and take both."""
+    """slime's entry scripts with an option that only slime has, or with its batch and another of its options; other
+    scripts that call its parser take both."""
     typed, script = options(document), entry(document)
-    if script not in ("train.py", "train_async.py"):
-        own = script.startswith("train_") and script.endswith(".py")
-        return own and {"--actor-num-gpus-per-node", "--rollout-batch-size"} <= typed
+    if script not in SLIME_ENTRIES:
+        return script.endswith(".py") and {"--actor-num-gpus-per-node", "--rollout-batch-size"} <= typed
     return "--actor-num-gpus-per-node" in typed or ("--rollout-batch-size" in typed and bool(typed & _SLIME_OWN))
 
 

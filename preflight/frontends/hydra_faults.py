@@ -12,6 +12,7 @@ from preflight.loaders.composition.overrides import KEY, Override, Refused
 from preflight.loaders.composition.resolved_values import Composed
 from preflight.loaders.document import Document, Problem, Word
 from preflight.loaders.shell.edit_ranges_and_comments import word_removal
+from preflight.run.version_ranges import numbers
 from preflight.source.finding import Message
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.source_file import Source, Span
@@ -51,7 +52,7 @@ def malformed(words: Sequence[Word]) -> Iterator[Problem]:
             continue
         why = _why(text, [one.text or "" for one in words[at + 1 : at + 2]])
         if why and not before:
-            yield Problem(REFUSED, why, word.span)
+            yield Problem(REFUSED, why, word.span, everywhere=True)
         before = bool(why)
 
 
@@ -152,12 +153,21 @@ def of_keys(
             found = _of_other_release(contract, one, having) if having else _unknown(contract, one)
             yield found._replace(harmless=bool(having) and not stated)
         elif kind == "exists":
-            found = _refused(one, "{key} already has a value, which + cannot change; write {key}= or ++{key}=")
-            there = all(one.key in other.keys for other in others)
-            yield found._replace(harmless=not there and not stated)
+            yield _existing(contract, one, others, stated)
         elif kind == "absent":
             found = _refused(one, "{key} is not in the config, so ~ cannot delete it")
             yield found._replace(harmless=any(one.key in other.keys for other in others) and not stated)
+
+
+def _existing(contract: Contract, one: Override, others: Sequence[Contract], stated: bool) -> Problem:
+    """A key that + cannot add, because the config has it; if only some releases have it, a warning names them."""
+    found = _refused(one, "{key} already has a value, which + cannot change; write {key}= or ++{key}=")
+    having = [other.release for other in (contract, *others) if other is contract or one.key in other.keys]
+    if stated or len(having) == 1 + len(others):
+        return found
+    template = "{key} already has a value in {releases:and}, where + cannot change it; ++{key}= works in all releases"
+    named = tuple(sorted(having, key=numbers))
+    return found._replace(harmless=True, message=Message(template, key=one.key, releases=named))
 
 
 def _of_other_release(contract: Contract, one: Override, having: Sequence[Contract]) -> Problem:

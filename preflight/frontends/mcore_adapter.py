@@ -21,9 +21,12 @@ from preflight.loaders.composition.merging import mapping
 from preflight.loaders.composition.overrides import Override, apply, read_override
 from preflight.loaders.composition.resolved_values import Composed
 from preflight.loaders.document import Document, Node, Problem, Setting
+from preflight.program.checkout.framework_discovery import Files
 from preflight.run.published_models import published
 from preflight.run.value import Origin, Value, derived, unknown
+from preflight.source.checkout_root import checkout_root
 from preflight.source.finding import Message
+from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.spelling import nearest
 
 CONFIG = "mcore_adapter/src/mcore_adapter/models/model_config.py"
@@ -216,6 +219,7 @@ MCORE_ADAPTER = FrontEnd(
     "0.3.0",
     core="0.18.0",
     world=world,
+    spawns=True,
     before=(forced, recomputation, precision, batches, lengths, schedule, layers, network),
     after=(stages, rollouts),
     steps=(*layout.STEPS, *pipeline.STEPS, *network_sizes.STEPS, *batch.STEPS),
@@ -224,6 +228,8 @@ MCORE_ADAPTER = FrontEnd(
     models=("model_path",),
 )
 """As in ROLL v0.3.0; LLaMA-Factory v0.9.5 installs it from there."""
+WORKER = "roll/pipeline/base_worker.py"
+_WHOLE_ROLLOUT = lazy_pattern(r"\bbackward_batch_size = data\.batch")
 RESEMBLING = frozenset({"moe_aux_loss_coef"})
 """Keys of LLaMA-Factory itself that resemble a field."""
 FLAT = {"seq_length": "cutoff_len", "model_path": "model_name_or_path"}
@@ -250,7 +256,17 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
     _counted(made, composed, section)
     made.parsed.written["role_name"] = derived(section, "the training role")
     made.parsed.faults += _slips(known, tree, section)
+    front_end = front_end._replace(lacks=front_end.lacks | _changed(document, surroundings))
     return reading(front_end, document, surroundings, made)
+
+
+def _changed(document: Document, surroundings: Surroundings) -> frozenset[str]:
+    """The checks that a checkout of ROLL lacks: a worker that updates with the whole rollout does not divide it."""
+    path, around = document.source.path, surroundings.around
+    if path is None or around is None or around.isolated or surroundings.request.target is not None:
+        return frozenset()
+    whole = _WHOLE_ROLLOUT.search(Files(checkout_root(path)).text(WORKER) or "") is not None
+    return frozenset(["mcore-adapter/samples-over-updates"]) if whole else frozenset()
 
 
 def _trains_otherwise(document: Document, section: str) -> bool:

@@ -80,6 +80,7 @@ def certainty(front_end: FrontEnd, document: Document, surroundings: Surrounding
 
 def _in_checkout(front_end: FrontEnd, package: FrontEndPackage) -> Certainty:
     """The same for a run in a checkout of its program."""
+    front_end = front_end._replace(lacks=front_end.lacks | _unproven(front_end, package))
     exact = _later(front_end, front_end.release) | front_end.lacks
     found = Certainty(stated=False, entry_known=True, apart=front_end.apart, since=front_end.since)
     same = numbers(package.version) == numbers(front_end.release)
@@ -104,6 +105,12 @@ def _in_checkout(front_end: FrontEnd, package: FrontEndPackage) -> Certainty:
 
     lacks = _later(front_end, package.version) | front_end.lacks
     return found._replace(has=has, evidence=package.evidence, lying=lying, lies_here=lies_here, lacks=lacks)
+
+
+def _unproven(front_end: FrontEnd, package: FrontEndPackage) -> frozenset[str]:
+    """The rules whose check is not in the file of the checkout that should contain it."""
+    texts = {rule: (package.files.text(file), phrase) for rule, (file, phrase) in front_end.proofs.items()}
+    return frozenset(rule for rule, (text, phrase) in texts.items() if text is not None and phrase not in text)
 
 
 def _later(front_end: FrontEnd, release: str) -> frozenset[str]:
@@ -291,7 +298,9 @@ def read(front_end: FrontEnd, document: Document, surroundings: Surroundings, ty
     """The run behind a front end."""
     front = Front(front_end, typed, machine(document, surroundings))
     run, spelled, parsed, writer = front.run(), typed.spelled, typed.parsed, typed.writer
-    cluster = replace(front.cluster, count=run.value("world_size"), said=(), asked=front.asked(run))
+    cluster = replace(
+        front.cluster, count=run.value("world_size"), said=(), asked=front.asked(run), spawned=front_end.spawns
+    )
     arguments = Arguments(
         target=front.target,
         written=parsed.written,
@@ -302,7 +311,7 @@ def read(front_end: FrontEnd, document: Document, surroundings: Surroundings, ty
         keeps=keeps,
         environment=spelled.environment if spelled.closed else Inherited(spelled.environment),
         switches=tuple(run.switches),
-        problems=tuple(_unless_declared(front_end, parsed.faults, document, surroundings)),
+        problems=_by_source(front_end, parsed.faults, document, surroundings),
         open=parsed.open,
         settled=frozenset(run.settled),
         handed=run.handed,
@@ -317,16 +326,16 @@ def read(front_end: FrontEnd, document: Document, surroundings: Surroundings, ty
     return Reading(typed.documents, front.target, replace(arguments, relayout=relayout(arguments)), planned, cluster)
 
 
-def _unless_declared(
+def _by_source(
     front_end: FrontEnd, faults: Sequence[Problem], document: Document, surroundings: Surroundings
-) -> Iterator[Problem]:
-    """The faults of a run without options that the source around it declares, unless that is the described release."""
-    package = package_of(front_end, document, surroundings) if any(one.kind == UNREAD for one in faults) else None
-    same = package is not None and numbers(package.version) == numbers(front_end.release)
-    for fault in faults:
-        key = fault.span.text.partition("=")[0]
-        if package is None or same or fault.kind != UNREAD or "." in key or not package.declares(key):
-            yield fault
+) -> tuple[Problem, ...]:
+    """The faults of a run that remain in view of the source of its program in the checkout."""
+    package = package_of(front_end, document, surroundings) if faults else None
+    if package is None:
+        return tuple(faults)
+    from preflight.frontends.faults_by_source import settled
+
+    return tuple(settled(front_end, faults, package))
 
 
 def _supposed(front: Front, writer: Writer) -> Supposed | None:

@@ -80,6 +80,7 @@ MINDSPEED_RL = FrontEnd(
     core="0.12.1",
     on=Target("mindspeed-llm", "2.3.0"),
     world=world,
+    spawns=True,
     before=(batches, padding),
     after=(generation, rewards),
     steps=MINDSPEED_STEPS,

@@ -259,6 +259,7 @@ NEMO_RL = FrontEnd(
     "0.7.0",
     core="0.18.0",
     world=world,
+    spawns=True,
     before=(forced, recompute, fusions, low_precision, lengths, network, adapters),
     steps=(*layout.STEPS, *pipeline.STEPS, *network_sizes.STEPS, *batch.STEPS),
     unread="skipped",
@@ -266,6 +267,7 @@ NEMO_RL = FrontEnd(
     models=("model_name",),
     planned=colocated_models.nemo_rl,
     since={"nemo-rl/two-backends": "0.4.0", "nemo-rl/checkpoint-metric": "0.4.0"},
+    proofs={"nemo-rl/checkpoint-metric": ("nemo_rl/algorithms/grpo.py", "must start with")},
 )
 
 

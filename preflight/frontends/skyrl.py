@@ -87,6 +87,7 @@ SKYRL = FrontEnd(
     "0.3.0",
     core="0.18.0",
     world=world,
+    spawns=True,
     before=(forced, batches, lengths, network),
     steps=(*layout.STEPS, *pipeline.STEPS, *network_sizes.STEPS, *batch.STEPS),
     unread="refused",

@@ -7,19 +7,24 @@ from itertools import pairwise
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.megatron.derivation_namespace import NotKnown, Run, derives
 from preflight.dialects.megatron.parse_faults import BAD_CHOICE, UNKNOWN_FLAG
+from preflight.dialects.megatron.parsing import Parsed
 from preflight.frontends import colocated_models
 from preflight.frontends.flat_options import typed
 from preflight.frontends.front_end import UNREAD, FrontEnd
+from preflight.frontends.front_end_detection import SLIME_ENTRIES, entry
 from preflight.frontends.megatron_run import package_of, with_own_options
 from preflight.frontends.megatron_run import read as reading
 from preflight.frontends.option_refusals import of_options_code
 from preflight.frontends.published_architecture import complete
 from preflight.frontends.release_detection import of_options
 from preflight.loaders.document import Document, Problem
+from preflight.program.checkout.front_end_discovery import FrontEndPackage
 from preflight.run.value import Value, unknown
 from preflight.source.lazy_regex import lazy_pattern
 
 ARGUMENTS = "slime/backends/megatron_utils/arguments.py"
+REWARDS = "rollout/rm_hub/__init__.py"
+"""The file of slime's package that chooses the function of a reward."""
 APART = (
     *("megatron/training/training.py", "megatron/training/initialize.py", "megatron/training/datasets"),
     *("megatron/core/datasets", "megatron/rl", "pretrain_", "gpt_builders", "model_provider"),
@@ -93,6 +98,7 @@ SLIME = FrontEnd(
     "0.3.1",
     core="0.16.0",
     world=world,
+    spawns=True,
     before=(network, batch, forced, tokenizer, length),
     models=("hf_checkpoint",),
     after=(after,),
@@ -125,14 +131,25 @@ def _another_trains(document: Document) -> bool:
     return bool(named) and named[-1].lower() != "megatron"
 
 
+def _with_rewards(front_end: FrontEnd, parsed: Parsed, package: FrontEndPackage | None) -> FrontEnd:
+    """The front end without the check of rewards, if the code in the checkout names the run's own reward."""
+    reward = parsed.written.get("rm_type")
+    if package is None or reward is None or not isinstance(reward.raw, str) or not package.says(REWARDS, reward.raw):
+        return front_end
+    return front_end._replace(lacks=front_end.lacks | {"slime/unknown-reward"})
+
+
 def read(document: Document, surroundings: Surroundings) -> Reading:
     """A launch of train.py or train_async.py; with --debug-rollout-only, or if another backend trains, none of
     Megatron's checks run."""
     front_end = of_options(SLIME, document, surroundings)
     front_end = with_own_options(front_end, document, surroundings)
     found = typed(front_end, document, surroundings)
+    if entry(document) not in SLIME_ENTRIES:  # a script that calls its parser may add options
+        found.parsed.faults = [one for one in found.parsed.faults if one.kind != UNREAD or one.fix is not None]
     package = package_of(front_end, document, surroundings)
     says = package.says if package is not None else None
+    front_end = _with_rewards(front_end, found.parsed, package)
     only = found.parsed.written.get("debug_rollout_only")
     if _by_fsdp(document):
         front_end = front_end._replace(apart=("megatron/",))

@@ -23,7 +23,7 @@ from preflight.frontends.hydra_faults import (
     of_interpolations,
     of_keys,
 )
-from preflight.frontends.megatron_run import composes, configures, has_module, mentions
+from preflight.frontends.megatron_run import composes, configures, has_module, mentions, package_of
 from preflight.frontends.megatron_run import read as reading
 from preflight.frontends.published_architecture import NETWORK, TYPES, lose_network, of_bridge, trained
 from preflight.frontends.refusal_rows import Row, identity
@@ -138,11 +138,32 @@ def network(run: Run) -> None:
     lose_network(run, VERL.keys)
 
 
+@derives("moe_token_dispatcher_type")
+def own_dispatcher(run: Run) -> None:
+    """The code in the checkout chooses a dispatcher by the model."""
+    if "moe_token_dispatcher_type" not in run.written:
+        run.lose("moe_token_dispatcher_type", "the code in this checkout sets it by the model")
+
+
+CONVERTER = "models/mcore/config_converter.py"
+"""The file of verl's package that sets values of the transformer."""
+
+
+def _with_dispatcher(front_end: FrontEnd, document: Document, surroundings: Surroundings) -> FrontEnd:
+    """The front end without its dispatcher, if the code in the checkout sets another one too: upstream sets alltoall
+    for all models (v0.6.0)."""
+    package = package_of(front_end, document, surroundings)
+    if package is None or not package.says(CONVERTER, "flex"):
+        return front_end
+    return front_end._replace(before=(*front_end.before, own_dispatcher))
+
+
 VERL = FrontEnd(
     "verl",
     "0.9.0",
     core="0.18.0",
     world=world,
+    spawns=True,
     before=(forced, batches, lengths, optimizer, network, adapters),
     after=(stages,),
     steps=(*layout.STEPS, *pipeline.STEPS, *network_sizes.STEPS, *batch.STEPS),
@@ -151,6 +172,7 @@ VERL = FrontEnd(
     models=("model_path",),
     planned=colocated_models.verl,
     since={"verl/rollout-mode": "0.7.0", **dict.fromkeys(BRIDGES, "0.8.0")},
+    proofs={"verl/rollout-mode": ("verl/workers/config/rollout.py", "has been removed")},
     own_checks={"batch-not-divisible": "verl/workers/engine/utils.py"},
 )
 
@@ -202,8 +224,15 @@ class Composition(NamedTuple):
         return self.plain and self.engine == "megatron"
 
     def unread(self, refused: Sequence[Refused]) -> list[Refused]:
-        """The refused overrides that the available program does not configure either."""
-        return [one for one in refused if not self.configures(one.override.key)]
+        """The refused overrides that the available program refuses too: it does not configure a key that they need, or
+        configures one that they add."""
+        return [one for one in refused if self._refuses(one)]
+
+    def _refuses(self, one: Refused) -> bool:
+        package, key = package_of(self.front_end, self.document, self.surroundings), one.override.key
+        if package is None:
+            return True
+        return package.has_key(self.named, key) if one.kind == "exists" else not package.configures(key)
 
     def configures(self, key: str) -> bool:
         """Whether the available program configures a key."""
@@ -228,6 +257,7 @@ def composition(document: Document, surroundings: Surroundings) -> Composition:
     tree, refused = apply(base, set_, complete=whole)
     config = Composed(tree, "" if whole else "a config that is not read has other keys")
     front_end = _in_section(front_end, MINDSPEED) if adapted is not None else front_end
+    front_end = _with_dispatcher(front_end, document, surroundings)
     return Composition(
         *(document, surroundings, front_end, known, named, overrides, set_, refused, config, base.span.source),
         *(engine, ours, plain),
@@ -281,7 +311,7 @@ def _of_composition(run: Composition, before: Sequence[Problem]) -> list[Problem
         apart = partial(lacks_check, run.named, front_end, document, surroundings)
         releases = [one for one in RELEASES if one != known.release]
         registered = partial(mentions, front_end, document=document, surroundings=surroundings)
-        faults += of_variant(known, run.named, run.set_, releases, stated, run.configures, apart, registered)
+        faults += of_variant(known, run.named, run.set_, releases, stated, run.unread, apart, registered)
     return faults
 
 

@@ -12,7 +12,7 @@ from preflight.frontends.megatron_run import package_of
 from preflight.frontends.release_config_schema import Contract, contract
 from preflight.frontends.verl_accepted_values import of_loggers, taken
 from preflight.frontends.verl_numbers import of_words
-from preflight.loaders.composition.overrides import Override, apply
+from preflight.loaders.composition.overrides import Override, Refused, apply
 from preflight.loaders.composition.resolved_values import Composed
 from preflight.loaders.document import Document, Problem
 from preflight.source.finding import Message
@@ -79,13 +79,13 @@ def of_variant(
     overrides: Sequence[Override],
     others: Sequence[str],
     stated: bool,
-    accepted: Callable[[str], bool],
+    unread: Callable[[Sequence[Refused]], Sequence[Refused]],
     own: Callable[[str], bool],
     registered: Callable[[str], bool],
 ) -> Iterator[Problem]:
-    """The refusals of a launch. others: the other described releases; accepted: whether the program's configs in the
-    checkout have a key; own: whether its code there may lack the check of a key; registered: whether it has registered
-    a name itself."""
+    """The refusals of a launch. others: the other described releases; unread: the refused overrides that the program in
+    the checkout refuses too; own: whether its code there may lack the check of a key; registered: whether it has
+    registered a name itself."""
     found = known.of_variant(named)
     if found is None or any("@" in one.key for one in overrides):
         return
@@ -93,7 +93,7 @@ def of_variant(
     config, source = Composed(tree), found.node.span.source
     beside = [contract(known.front_end, one).of_variant(named) for one in others]
     alike = [one for one in beside if one is not None]
-    yield from of_keys(found, [one for one in refused if not accepted(one.override.key)], alike, stated)
+    yield from of_keys(found, unread(refused), alike, stated)
     yield from of_classes(found, overrides, alike, stated)
     yield from of_interpolations(config, overrides)
     yield from of_choices(found, config, source, dict(taken(found, config, registered)), ALWAYS)

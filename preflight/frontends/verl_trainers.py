@@ -154,7 +154,9 @@ def _of_sft(
 @cache
 def _front_end() -> FrontEnd:
     before = (forced, batches_of_sft, lengths_of_sft, optimizer, network, adapters)
-    return VERL._replace(world=None, before=before, after=(stages,), options=flags(), planned=colocated_models.verl_sft)
+    return VERL._replace(
+        world=None, spawns=False, before=before, after=(stages,), options=flags(), planned=colocated_models.verl_sft
+    )
 
 
 def read(document: Document, surroundings: Surroundings) -> Reading:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from preflight.job import Job
 from preflight.loaders.document import Document, Launch, Unknown
+from preflight.loaders.process_counts import with_default
 from preflight.run.request import Request, Target, patch
 from preflight.run.version_ranges import branch, numbers
 from preflight.source.lazy_regex import lazy_pattern
@@ -91,12 +92,47 @@ def strange(job: Job) -> str:
 
 def assumed(document: Document, request: Request) -> str:
     """The variable for the number of nodes of which a script has only a default; "" if nothing is assumed."""
-    world = document.launch.world if document.launch is not None else ()
-    return world[0].assumed if world and request.devices is None and request.nodes is None else ""
+    launch = document.launch
+    if launch is None or request.devices is not None or request.nodes is not None:
+        return ""
+    stated = launch.world[0].assumed if launch.world else ""
+    return stated or _own_nodes(launch)[1]
+
+
+_NODES_KEY = lazy_pattern(r"[-+\w.]{0,80}nodes=?")
+
+
+def _own_nodes(launch: Launch) -> tuple[int, str]:
+    """The place among a program's own words of the number of nodes of which the script has only a default, and its
+    variable; "" if there is none."""
+    for at, word in enumerate(launch.words):
+        last = word.pieces[-1] if word.pieces else word
+        key = word.pieces[0].text if word.pieces else launch.words[at - 1].text if at else None
+        named = key is not None and (last.text or "").isdecimal() and _NODES_KEY.fullmatch(key) is not None
+        if named and (variable := with_default(last.span)):
+            return at, variable
+    return 0, ""
+
+
+def _with_nodes(launch: Launch, at: int, nodes: int | None) -> Launch:
+    """A launch with another number of nodes among the program's own words; None: unknown."""
+    word = launch.words[at]
+    text = str(nodes) if nodes is not None else None
+    pieces = (*word.pieces[:-1], word.pieces[-1]._replace(text=text)) if word.pieces else ()
+    whole = "".join(piece.text or "" for piece in pieces) if pieces else text
+    other = word._replace(text=whole if nodes is not None else None, pieces=pieces)
+    return launch._replace(words=(*launch.words[:at], other, *launch.words[at + 1 :]))
 
 
 def elsewhere(document: Document, launch: Launch) -> Iterator[Document]:
     """A launch as written for an unknown number of nodes, and then with multiples of the default."""
+    at, variable = _own_nodes(launch)
+    if variable and not (launch.world and launch.world[0].assumed):
+        usual = int((launch.words[at].pieces or launch.words[at : at + 1])[-1].text or 1)
+        yield replace(document, launch=_with_nodes(launch, at, None))
+        for times in MULTIPLES:
+            yield replace(document, launch=_with_nodes(launch, at, usual * times))
+        return
     first = launch.world[0]
     yield replace(document, launch=launch._replace(world=(first._replace(value=Unknown(first.assumed)),), nodes=None))
     for world in [first.value * times for times in MULTIPLES] if isinstance(first.value, int) else []:

@@ -183,7 +183,7 @@ class Problem(NamedTuple):
     crash: the failure of the framework's reader of the value, if argparse does not refuse it: "enum" or "pattern".
     before: the releases that accept the refused value, as "megatron before 0.9". in_use: one of them is still in use.
     harmless: the run is the same without it. unknown_option: the parser has no such option. safe: the fix does not
-    change the training.
+    change the training. everywhere: every release refuses it.
     """
 
     kind: str
@@ -198,6 +198,7 @@ class Problem(NamedTuple):
     harmless: bool = False
     unknown_option: bool = False
     safe: bool = False
+    everywhere: bool = False
 
 
 class Comment(NamedTuple):

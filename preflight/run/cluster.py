@@ -115,6 +115,9 @@ class Cluster:
     )
     """The devices that a front end requests in separate keys, if the caller states the count."""
 
+    spawned: bool = False
+    """Whether the program starts the processes of the devices itself: its launcher starts the program only."""
+
     @property
     def budget(self) -> float | None:
         """Bytes available to a process: the config's limit, at most the device's memory; None if neither is known."""

@@ -116,6 +116,7 @@ SLIME.add(
             a.n_samples_per_prompt == 1,
             a.advantage_estimator.is_in("grpo", "gspo", "cispo", "reinforce_plus_plus_baseline"),
             a.rewards_normalization,
+            ~a.debug_rollout_only,
             ~a.use_opd,
             a.custom_reward_post_process_path.is_none,
         ),
@@ -401,7 +402,9 @@ SLIME.add(
     ),
     refuse(
         "sequence-ratio-never-clipped",
-        all_of(a.advantage_estimator == "gspo", a.eps_clip >= WIDE, a.rollout_batch_size.is_set),
+        all_of(
+            *(a.advantage_estimator == "gspo", a.eps_clip >= WIDE, a.rollout_batch_size.is_set, ~a.debug_rollout_only)
+        ),
         message="--eps-clip {eps_clip} suits per-token ratios, but gspo clips the ratio of a whole sequence, for which "
         "published runs use 1e-4 to 4e-4",
         why="the mean ratio over the tokens of a sequence hardly ever leaves such a wide range, so nothing is clipped",

@@ -82,7 +82,7 @@ def test_the_release_in_the_checkout_says_it(tmp_path: Path) -> None:
     assert same["verl/rollout-mode"][0] is Severity.ERROR
     here = {"verl/version/version": "0.8.1.dev\n"}
     assert "verl/rollout-mode" not in checked(tmp_path / "without", script, **here)
-    here["verl/workers/config/rollout.py"] = ""
+    here["verl/workers/config/rollout.py"] = 'raise ValueError("Rollout mode sync has been removed")\n'
     severity, message = checked(tmp_path / "here", script, **here)["verl/rollout-mode"]
     assert severity is Severity.WARNING
     assert message.endswith("verl@0.8.0 checks this, but this checkout contains verl 0.8.1.dev (verl/version/version)")

@@ -131,7 +131,7 @@ def verl(sources: Sources) -> dict[str, Any]:
     """The contract of a release of verl."""
     tree = yaml.safe_load(sources.text(f"{CONFIG}/_generated_ppo_megatron_trainer.yaml"))
     engines = groups(sources, "ppo_trainer").get("model_engine", [])
-    others = {name: trainer(sources, name) for name in ("dp", "mindspeed") if name in engines}
+    others: dict[str, Any] = {name: trainer(sources, name) for name in ("dp", "mindspeed") if name in engines}
     others |= {FINE_TUNING: composed_config(sources, "sft_trainer_engine", "engine=megatron", "optim=megatron")}
     known = classes(sources, "verl/")
     made = dict(_made(tree))

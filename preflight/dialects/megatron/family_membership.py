@@ -41,7 +41,7 @@ UNKNOWN_ENTRY = "$"
 """The beginning of an entry script's name that only the caller knows."""
 
 OTHER_PARSERS = lazy_pattern(
-    r"(train_fsdp2|evaluation|inference|rlhf_gpt|convert_ckpt\w*|checkpoint|preprocess_\w*|merge_\w*|split_\w*|convert|"
+    r"(train_fsdp2|evaluation|inference|rlhf_gpt|convert_\w*|checkpoint|preprocess_\w*|merge_\w*|split_\w*|convert|"
     r"estimat\w*|report_\w+|test_\w+)\.py$"
 )
 

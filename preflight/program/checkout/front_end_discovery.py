@@ -148,6 +148,26 @@ class FrontEndPackage:
         name = re.escape(key.rpartition(".")[2])
         return re.search(rf"(?m)^[ \t]*{name}[ \t]*:", self._configured) is not None
 
+    def has_key(self, config: str, key: str) -> bool:
+        """Whether a config has a key at its place: in its generated file, or in a file that includes no others. If
+        neither exists, whether one of the files has a key of that name."""
+        folder = self._layout.configs
+        whole = self.files.text(f"{folder}/_generated_{config}.yaml") or self.files.text(f"{folder}/{config}.yaml")
+        if whole is None or re.search(r"(?m)^defaults:", whole) is not None:
+            return self.configures(key)
+        above: list[tuple[int, str]] = []
+        for indent, name in re.findall(r"(?m)^( *)([\w-]+):", whole):
+            above = [*(one for one in above if one[0] < len(indent)), (len(indent), name)]
+            if ".".join(one for _, one in above) == key:
+                return True
+        return False
+
+    def instantiates(self, section: str) -> bool:
+        """Whether one of the files for a section of its configs names a class for it."""
+        folder = f"{self._layout.configs}/{section}"
+        texts = (self.files.text(name) or "" for name in islice(self.files.names(folder, (".yaml",)), MOST_CONFIGS))
+        return any(re.search(r"(?m)^_target_[ ]*:", text) is not None for text in texts)
+
     def mentions(self, name: str) -> bool:
         """Whether code of the program has a name in quotes, as registries and lists of choices do."""
         folder = self._layout.mark.split("/")[0]
