@@ -45,7 +45,7 @@ PACKAGES = ".venv/lib/python3.12/site-packages"
         ("--packing_cache x", "ms-swift before 3.8.3, which is not a known release, is read as ms-swift@4.5.2"),
         (
             "--packing_cache x --no_log_throughput",
-            "the options --no_log_throughput and --packing_cache belong to a release older",
+            "the options --no_log_throughput and --packing_cache belong to a release that is older",
         ),
         ("--decision_subsample_options 2", "of the releases that preflight knows, only 4.6.0 fits; read as 4.5.2"),
         ("--of_no_release 1", "ms-swift, release unknown: no known release has --of_no_release"),

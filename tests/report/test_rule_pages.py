@@ -203,6 +203,7 @@ LOWERED = {
     "bad-value": "releases of the test runner before 0.13",
     "megatron/nccl-algorithm": "",
     "megatron/required-argument": "may add options that change this",
+    "wrong-type": "applies from",
 }
 """Rules whose findings an uncertain release or command lowers in a fixture, with words of the message."""
 
