@@ -13,6 +13,7 @@ from pathlib import Path
 from pkgutil import walk_packages
 
 import pytest
+from sampled import halve
 
 ROOT = Path(__file__).parent.parent
 ABOUT_RULES = (
@@ -103,6 +104,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Keeps the cases that name one of the rules, its module, or are about every rule's own page."""
     wanted = config.stash[WANTED]
     if not wanted:
+        halve(items)
         return
     names = config.stash[STEMS] | {_stem(id) for id in wanted}
 
@@ -112,8 +114,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     kept = [item for item in items if concerns(item) or item.name in ("test_page", "test_names_of_cases_are_unique")]
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
-    for item in kept:
-        item.own_markers = [mark for mark in item.own_markers if not mark.kwargs.get("sampled")]
     items[:] = kept
 
 

@@ -4,11 +4,11 @@ are split between the quick and the slow tests."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Iterable
 from typing import TypeVar
 
 import pytest
-from _pytest.mark import ParameterSet
 
 Row = TypeVar("Row")
 WHOLE = bool(os.environ.get("PREFLIGHT_WHOLE"))
@@ -19,7 +19,12 @@ def one_in(number: int, rows: Iterable[Row], start: int = 0) -> list[Row]:
     return list(rows) if WHOLE else list(rows)[start::number]
 
 
-def split(rows: Iterable[Row], name: Callable[[Row], str]) -> list[ParameterSet]:
-    """The rows of a table as parameters: every second one is slow, except with --rule and --changed. name: of a row."""
-    slow = pytest.mark.slow(sampled=True)
-    return [pytest.param(row, id=name(row), marks=[slow] if at % 2 else []) for at, row in enumerate(rows)]
+def halve(items: Iterable[pytest.Item]) -> None:
+    """Makes every second case of the tests that are marked `halved` slow."""
+    counted: Counter[str] = Counter()
+    for item in items:
+        if item.get_closest_marker("halved") is not None:
+            name = item.nodeid.partition("[")[0]
+            if counted[name] % 2:
+                item.add_marker(pytest.mark.slow)
+            counted[name] += 1

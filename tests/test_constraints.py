@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 from pairs import loaded
-from sampled import split
 
 import preflight
 from preflight import Severity, collect
@@ -47,7 +46,8 @@ def rules() -> Iterator[Checkable]:
                 yield rule
 
 
-@pytest.mark.parametrize("case", split(CASES, lambda case: f"{CASES.index(case)}-{case['rule']}"))
+@pytest.mark.halved
+@pytest.mark.parametrize("case", CASES, ids=[f"{number}-{case['rule']}" for number, case in enumerate(CASES)])
 def test_pair(case: dict[str, Any]) -> None:
     rule = f"megatron/{case['rule']}"
     rejected = check(case, "rejected")

@@ -20,6 +20,7 @@ from preflight.source.source_file import Source
 from preflight.source.translation_catalogue import catalogue
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize(
     "page", [page for page in ENGLISH if "```console" in page.read_text(encoding="utf-8")], ids=lambda p: p.name
 )

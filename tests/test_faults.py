@@ -196,6 +196,7 @@ def compare(broken: str, fixed: str, fault: Fault) -> str:
     return f"lines that should not change: {strange[:3]}" if strange else ""
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize("fault", MINDFORMERS, ids=lambda fault: fault.name)
 def test_mindformers(fault: Fault) -> None:
     judge(list(mindformers_configs())[::40], fault)

@@ -65,6 +65,7 @@ def chinese() -> dict[str, str]:
     return dict(catalogue("zh").translations)
 
 
+@pytest.mark.slow
 def test_what_is_left_for_whoever_keeps_the_catalogue_is_listed(every: dict[str, list[str]]) -> None:
     missing, gone = every.keys() - chinese().keys(), chinese().keys() - every.keys()
     if missing or gone:

@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 from pairs import loaded
-from sampled import split
 
 import preflight
 from preflight import Finding, Severity, collect
@@ -55,7 +54,8 @@ def core_rules() -> Iterator[Any]:
                 yield rule
 
 
-@pytest.mark.parametrize("case", split(CASES, lambda case: f"{CASES.index(case)}-{case['rule']}"))
+@pytest.mark.halved
+@pytest.mark.parametrize("case", CASES, ids=[f"{n}-{case['rule']}" for n, case in enumerate(CASES)])
 def test_pair(case: dict[str, Any]) -> None:
     rule = f"megatron/{case['rule']}"
     rejected = check(case, "rejected")

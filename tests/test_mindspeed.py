@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 from pairs import loaded
-from sampled import split
 
 from preflight.api import installed
 from preflight.checking.engine import Policy, Report
@@ -80,7 +79,8 @@ def repaired(argv: list[str], finding: Finding, which: int) -> list[str]:
     return [word for group in groups for word in group]
 
 
-@pytest.mark.parametrize("case", split(CASES, lambda case: case["rule"]))
+@pytest.mark.halved
+@pytest.mark.parametrize("case", CASES, ids=[case["rule"] for case in CASES])
 def test_a_check_speaks_and_is_silent_and_its_fixes_help(case: dict[str, str], tmp_path: Path) -> None:
     typed = words(case, "speaks")
     found = check(case, typed, tmp_path).findings

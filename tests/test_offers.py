@@ -94,6 +94,7 @@ def test_a_way_out_that_wakes_an_error_is_not_offered() -> None:
     assert found == ["set the data-parallel size to 4, which changes the tokens per step"]
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 @pytest.mark.parametrize("devices", [8, 64])
 def test_every_way_out_of_the_examples_holds_when_it_is_taken(path: Path, devices: int) -> None:

@@ -98,6 +98,7 @@ def test_docstrings_and_comments(path: Path) -> None:
     assert not found, "\n".join(found)
 
 
+@pytest.mark.slow
 def test_a_comma_ends_an_introduction() -> None:
     assert [text for text in templates() if NO_COMMA.match(text)] == []
 

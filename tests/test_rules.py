@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from house import each
+from one_rule import WANTED
 
 import preflight.rules
 from preflight import Finding, Message, Report, collect
@@ -60,9 +61,12 @@ def under_test(path: Path) -> tuple[str, ...]:
     return tuple(rule.id for rule in named if rule.function.__module__.rpartition(".")[0] == package)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(FOLDER).with_suffix("").as_posix())
-def test_fixtures(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each case is found as it is written, and every finding, also of other rules, is made of a template."""
+BY_FILE = pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(FOLDER).with_suffix("").as_posix())
+
+
+@pytest.fixture
+def template_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every finding of a case, also of other rules, is made of a template."""
 
     def check(case: Case, *where: Any) -> Report:
         report = checked(case, *where)
@@ -72,12 +76,30 @@ def test_fixtures(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
     checked = Case.check
     monkeypatch.setattr(Case, "check", check)
+
+
+@pytest.mark.usefixtures("template_checks")
+@BY_FILE
+def test_fixtures(path: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """One case in two of a file; of rules that are asked for, every case."""
+    judge(path, load(path)[:: 1 if request.config.stash[WANTED] else 2], tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("template_checks")
+@BY_FILE
+def test_the_other_fixtures(path: Path, tmp_path: Path) -> None:
+    judge(path, load(path)[1::2], tmp_path)
+
+
+def judge(path: Path, cases: list[Case], folder: Path) -> None:
+    """Raises AssertionError if a case is not found as it is written."""
     wrong = []
-    for number, case in enumerate(load(path)):
-        folder = tmp_path / str(number)
-        (folder / ".git").mkdir(parents=True)  # neither the folders above nor those beside are of interest
+    for number, case in enumerate(cases):
+        place = folder / str(number)
+        (place / ".git").mkdir(parents=True)  # neither the folders above nor those beside are of interest
         try:
-            verify(path, case, folder)
+            verify(path, case, place)
         except AssertionError as error:
             wrong.append(f"{case.name}: {error}")
     assert not wrong, "\n".join(wrong)

@@ -130,6 +130,7 @@ def test_blended_data_of_mindformers_is_megatrons(real_cli: Cli, place: Path) ->
     assert "[data-missing]" in real_cli(*words).out
 
 
+@pytest.mark.slow
 def test_fix_counts_faults_of_the_place_and_estimates_stay(real_cli: Cli, place: Path) -> None:
     words = ("run.sh", "--device", "h100", "-f", "json")
     for command in ("memory", "layouts"):

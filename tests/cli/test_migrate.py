@@ -200,6 +200,7 @@ python3 -m verl.trainer.main_ppo --config-name=ppo_megatron_trainer data.train_b
 ROLLOUT, ACTOR = "actor_rollout_ref.rollout", "actor_rollout_ref.actor"
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize(
     ("frm", "to", "array", "more", "array_after", "more_after"),
     [
@@ -254,6 +255,7 @@ megatron sft --model /m/q --dataset /d/x {array} \\
 """
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize(
     ("name", "frm", "to", "array", "more", "array_after", "more_after"),
     [
@@ -348,6 +350,7 @@ def test_a_key_that_has_another_place_is_listed(
     assert (f"it is {near} now" in out) if near else "never reads" not in out
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize(
     ("frm", "to", "more", "moved"),
     [

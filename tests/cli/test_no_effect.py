@@ -58,6 +58,7 @@ def test_a_name_that_nothing_reads_is_refused(real_cli: Cli, project: Path, file
     assert (ran.code, ran.out, ran.err.splitlines(keepends=True)[-1]) == (2, "", expected)
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize(
     ("files", "said"),
     [

@@ -298,6 +298,7 @@ def unpack(folder: Path, repository: str, *what: str) -> None:
     subprocess.run(["tar", "-x", "-C", str(folder)], input=archive, check=True)
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize(
     ("repository", "tag", "package", "target"),
     [

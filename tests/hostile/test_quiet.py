@@ -57,6 +57,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize(
     "words",
     [

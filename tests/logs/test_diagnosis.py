@@ -224,6 +224,7 @@ def test_a_rank_that_repeats_an_exception_survives_it() -> None:
     assert found.root.first.text == "RuntimeError: the root"
 
 
+@pytest.mark.slow
 def test_a_log_full_of_failures_is_read_at_its_ends() -> None:
     failures = Failures()
     text = "\n".join([*_noise(40_000), "[rank2]: torch.OutOfMemoryError: CUDA out of memory."]) + "\n"

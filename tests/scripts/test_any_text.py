@@ -143,6 +143,7 @@ BOMBS = {
 }
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize("name", BOMBS)
 def test_bombs_are_bounded(name: str) -> None:
     check(BOMBS[name])

@@ -192,6 +192,7 @@ def judged(
     return wrong
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize("release", RELEASES)
 def test_runs_are_refused_as_the_real_loader_refuses_them(
     real_cli: Cli, places: Path, tmp_path: Path, release: str
@@ -214,6 +215,7 @@ def arrays(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return unpacked("megatron-zarr", tmp_path_factory.mktemp("zarr"))
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize("release", sorted(RECORDED["zarr"]))
 def test_zarr_is_read_and_refused_as_the_real_loader_refuses_it(
     real_cli: Cli, arrays: Path, tmp_path: Path, release: str

@@ -138,6 +138,7 @@ def test_every_example_of_megatron_is_a_command_of_a_described_release() -> None
     assert all(one.home in names and one.refused != one.accepted for one in found)
 
 
+@pytest.mark.slow
 def test_the_examples_are_found_outside_of_the_tests() -> None:
     """upstream's commands run without pytest, which puts the folder of the tests on the path."""
     text = "from upstream import examples, frameworks; print(len(examples.examples(frameworks.MEGATRON)))"
