@@ -12,7 +12,9 @@ from preflight.source.record import replace
 MANY = 3
 """With at least this many unset variables, the script probably expects its settings in the environment."""
 
-_CREDENTIAL = lazy_pattern(r"(?i)(?:\A|_)(?:KEY|TOKEN|SECRET|PASSWORD)\Z")
+_CREDENTIAL = lazy_pattern(
+    r"(?i)(?:(?:API|ACCESS|SECRET|PRIVATE|WANDB|SWANLAB)_?KEY|(?:HF|HUB|GITHUB|AUTH|ACCESS|API)_?TOKEN|SECRET|PASSWORD)\Z"
+)
 """The end of a name whose value belongs in the environment, not in a script: OPENAI_API_KEY, HF_TOKEN."""
 
 

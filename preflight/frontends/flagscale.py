@@ -204,9 +204,10 @@ def of_names(config: Composed) -> Iterator[Problem]:
         yield Problem(REFUSED, Message("{key} accepts {choices:and}, not {value}{hint}", **values), found.node.span)
 
 
-COUNTS: Mapping[str, tuple[str, ...]] = {"nnodes": (), "nproc_per_node": ("auto", "cpu", "gpu", "xpu")}
+COUNTS: Mapping[str, tuple[str, ...]] = {"nnodes": (), "nproc_per_node": ("auto", "cpu", "gpu", "xpu", "npu", "musa")}
 """Numbers of the runner that Python's int, or torchrun, reads, and words that torchrun accepts
-(flagscale/runner/utils.py:293-330)."""
+(flagscale/runner/utils.py:293-330). The number of nodes is read only with a list of hosts or in the cloud
+(runner_train.py:409-428, 721)."""
 
 
 def of_counts(config: Composed) -> Iterator[Problem]:
@@ -216,7 +217,9 @@ def of_counts(config: Composed) -> Iterator[Problem]:
         value, node = found.value, found.node
         if node is None or not isinstance(value, str) or "$" in value or value in words:
             continue
-        if not value.strip().partition(":")[0].isdigit():
+        hosts = config.at("experiment", "runner", "hostfile").value is not None
+        read = name != "nnodes" or hosts or config.at("experiment", "runner", "type").value == "cloud"
+        if read and not value.partition(":")[0].strip().lstrip("+").isdigit():
             message = Message("experiment.runner.{name} must be a number, not {value:.60}", name=name, value=value)
             yield Problem(REFUSED, message, node.span)
 

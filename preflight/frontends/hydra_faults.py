@@ -247,6 +247,7 @@ def of_another_engine(contract: Contract, refused: Iterable[Refused]) -> Iterato
             return
 
 
+RESUMING = "trainer.resume_mode"
 ALWAYS = ("actor_rollout_ref.actor", "actor_rollout_ref.rollout", "actor_rollout_ref.model")
 """Sections that every run instantiates as a class."""
 
@@ -293,7 +294,8 @@ def of_choices(
     contract: Contract, config: Composed, own: Source, more: Mapping[str, Sequence[object]], made: Iterable[str]
 ) -> Iterator[Problem]:
     """Typed values that the program does not accept. more: keys with their accepted values, in addition to those of
-    classes; made: the sections from which classes are instantiated."""
+    classes; made: the sections from which classes are instantiated. A way of resuming that does not exist is a warning:
+    trainers that find a checkpoint resume from it (verl/trainer/ppo/ray_trainer.py:1067-1083)."""
     for key, choices in {**dict(contract.choices(made)), **more}.items():
         found = config.at(*key.split("."))
         node = found.node
@@ -307,7 +309,7 @@ def of_choices(
         message = Message(
             "{key} accepts {choices:and}, not {value}{hint}", key=key, choices=tuple(told), value=found.value, hint=hint
         )
-        yield Problem(REFUSED, message, node.span)
+        yield Problem(REFUSED, message, node.span, harmless=key == RESUMING)
 
 
 def of_missing(document: Document, missing: Sequence[str]) -> Iterator[Problem]:

@@ -355,7 +355,7 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
     sure = wanted is not None and not is_variant(wanted.version)
     made.parsed.faults += of_fields(config, release, document.start, sure=sure)
     own = partial(_defined, document=document, surroundings=surroundings)
-    made.parsed.faults += of_choices(config, own, release)
+    made.parsed.faults += of_choices(config, own, release if sure else "")
     made.parsed.faults += of_sizes(config)
     known = partial(_registered, wanted=wanted, document=document, surroundings=surroundings)
     made.parsed.faults += of_registries(config, release, sure, known)

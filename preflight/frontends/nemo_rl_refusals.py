@@ -84,7 +84,7 @@ def of_engine(config: Composed) -> Iterator[Problem]:
             continue
         whole = key != f"{ENGINE}.gpu_memory_utilization"
         text = isinstance(value, str) and (key in OF_ENGINE or not _NUMBER.fullmatch(value))
-        fraction = whole and isinstance(value, float) and value != int(value)
+        fraction = whole and isinstance(value, float) and not value.is_integer()
         if text or fraction or (value is None and key in OF_ENGINE):
             kind: str = Message("an integer") if whole else Message("a number")
             shown = "null" if value is None else str(value)

@@ -125,15 +125,9 @@ PLUGINS = ("external_plugins", "custom_register_path")
 """Files that may register more names; the second is ms-swift 3's name (swift/arguments/base_args/base_args.py)."""
 LOSSES = ("grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "real", "fipo")
 """swift/megatron/trainers/grpo_trainer.py, loss_func."""
-OF_PAIRS: Mapping[str, tuple[str, ...]] = {
-    "dpo": (
-        *("sigmoid", "hinge", "ipo", "exo_pair", "nca_pair", "robust", "bco_pair", "sppo_hard", "aot", "aot_pair"),
-        *("aot_unpaired", "discopop", "apo_zero", "apo_down", "sft", "sigmoid_norm"),
-    ),
-    "kto": ("kto", "apo_zero_unpaired"),
-}
-"""trl/trainer/dpo_trainer.py:1110-1233 (0.24.0), dpo_loss, which swift/megatron/trainers/dpo_trainer.py calls;
-kto_trainer.py:1159."""
+OF_PAIRS: Mapping[str, tuple[str, ...]] = {"kto": ("kto", "apo_zero_unpaired")}
+"""trl/trainer/kto_trainer.py:1159 (0.24.0). The loss of DPO is computed without this option
+(swift/megatron/trainers/dpo_trainer.py:42)."""
 READS = (".jsonl", ".parquet")
 """slime/utils/data.py, read_file."""
 
@@ -175,16 +169,23 @@ FUNCTIONS = tuple(
     )
 )
 """slime's own functions that options name, with the folder of their module."""
-NAMING = (
-    *("rollout_function_path", "eval_function_path", "dynamic_sampling_filter_path", "custom_generate_function_path"),
-    *("custom_rm_path", "custom_reward_post_process_path"),
-)
+NAMING = ("rollout_function_path", "eval_function_path", "custom_reward_post_process_path")
+GENERATES = "slime.rollout.sglang_rollout.generate_rollout"
+OF_GENERATION = ("dynamic_sampling_filter_path", "custom_generate_function_path", "custom_rm_path")
+"""Functions that only slime's own rollout calls (slime/rollout/sglang_rollout.py:253, 393; rm_hub/__init__.py:62)."""
 ALMOST = 0.95
+
+
+def _is_replayed(options: Options) -> bool:
+    """Whether a run may start no SGLang, because it trains on saved rollouts (slime/utils/arguments.py:1553)."""
+    switches = (options.at("debug_train_only"), options.at("load_debug_rollout_data"))
+    return not all(found.known and found.value in (False, None) for found in switches)
 
 
 def _of_functions(options: Options, in_source: InSource | None) -> Iterator[Problem]:
     """Misspelt functions of slime. A name with other digits or more words may be one that the user added."""
-    for option in NAMING:
+    generates = not _is_replayed(options) and options.at("rollout_function_path").value == GENERATES
+    for option in (*NAMING, *(OF_GENERATION if generates else ())):
         found = options.at(option)
         name = found.value
         if not isinstance(name, str) or found.node is None or name in FUNCTIONS:
@@ -209,7 +210,8 @@ def _shape(name: str) -> str:
 def _of_slime(options: Options, in_source: InSource | None) -> Iterator[Problem]:
     yield from _of_functions(options, in_source)
     launch = options.document.launch
-    yield from of_sglang(launch.words if launch is not None else (), "--sglang-")
+    if not _is_replayed(options):
+        yield from of_sglang(launch.words if launch is not None else (), "--sglang-")
     data = options.at("prompt_data")
     name = str(data.value).partition("@[")[0].rpartition("/")[2]
     own = any(one in options.parsed.written for one in ("data_source_path", "rollout_function_path"))
@@ -268,8 +270,8 @@ def of_options_code(
 
 SGLANG_INTEGERS = frozenset(
     [
-        *("context-length", "max-running-requests", "max-queued-requests", "max-total-tokens", "chunked-prefill-size"),
-        *("max-prefill-tokens", "page-size", "pipeline-parallel-size", "pp-size", "data-parallel-size", "dp-size"),
+        *("max-running-requests", "max-queued-requests", "chunked-prefill-size"),
+        *("page-size", "pipeline-parallel-size", "pp-size", "data-parallel-size", "dp-size"),
         *("expert-parallel-size", "ep-size", "ep-num-redundant-experts", "moe-dense-tp-size", "cuda-graph-max-bs"),
         *("speculative-num-steps", "speculative-eagle-topk", "speculative-num-draft-tokens", "stream-interval"),
         *("decode-log-interval", "random-seed", "torch-compile-max-bs", "server-concurrency", "max-mamba-cache-size"),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from preflight.frontends.hydra_faults import DECAYS, INCREASES, REFUSED
 from preflight.frontends.release_config_schema import Contract
-from preflight.frontends.verl_numbers import ACTOR, ROLLOUT
+from preflight.frontends.verl_numbers import ACTOR, ROLLOUT, has_reference
 from preflight.loaders.composition.resolved_values import Composed
 from preflight.loaders.document import Launch, Node, Problem, Word
 from preflight.source.finding import Message
@@ -26,11 +26,12 @@ LOGGERS = (
 RESUMING = ("disable", "auto", "resume_path")
 ENGINE_TYPES = ("auto", "half", "float16", "bfloat16", "float", "float32")
 """The types of values that vLLM and SGLang accept."""
-TRANSFORMER = {
+BACKEND = "attention_backend"
+TRANSFORMER: dict[str, tuple[str | None, ...]] = {
     "recompute_granularity": ("full", "selective", None),
     "recompute_method": ("uniform", "block", None),
     "moe_token_dispatcher_type": ("allgather", "alltoall", "flex"),
-    "attention_backend": ("flash", "fused", "unfused", "local", "auto", None),
+    BACKEND: ("flash", "fused", "unfused", "local", "auto", None),
 }
 """Keys of override_transformer_config (megatron/core/transformer/transformer_config.py; enums.py, AttnBackend)."""
 MODULES = ("verl.trainer.main_ppo", "verl.trainer.sft_trainer", "verl.trainer.main_eval", "verl.trainer.main_ppo_sync")
@@ -51,8 +52,7 @@ def _listed(known: Contract, config: Composed) -> Iterator[tuple[str, Sequence[o
     yield "trainer.resume_mode", RESUMING
     yield f"{ROLLOUT}.dtype", ENGINE_TYPES
     for section in _networks(config):
-        for key, values in TRANSFORMER.items():
-            yield f"{section}.override_transformer_config.{key}", values
+        yield from _of_transformer(config, section)
     if config.at("actor_rollout_ref", "model", "external_lib").value is not None:
         return
     yield f"{ROLLOUT}.name", known.registered("rollout")
@@ -72,11 +72,26 @@ def _listed(known: Contract, config: Composed) -> Iterator[tuple[str, Sequence[o
 def _networks(config: Composed) -> Iterator[str]:
     """The sections of the engines of the roles that a run has."""
     yield f"{ACTOR}.megatron"
-    if True in (config.at(*key.split(".")).value for key in (f"{ACTOR}.use_kl_loss", "algorithm.use_kl_in_reward")):
+    if has_reference(config):
         yield "actor_rollout_ref.ref.megatron"
     enabled = config.at("critic", "enable").value
     if enabled is True or (enabled is None and config.at("algorithm", "adv_estimator").value == "gae"):
         yield "critic.megatron"
+
+
+def _of_transformer(config: Composed, section: str) -> Iterator[tuple[str, Sequence[object]]]:
+    """The words of a section's network that Megatron reads: a recomputation method only with a granularity, a
+    dispatcher certainly only with several ranks of experts; only text names an attention backend."""
+    own = f"{section}.override_transformer_config"
+    granularity, backend = (config.at(*f"{own}.{key}".split(".")).value for key in ("recompute_granularity", BACKEND))
+    experts = config.at(*f"{section}.expert_model_parallel_size".split(".")).value
+    read = {
+        "recompute_granularity": True,
+        "recompute_method": isinstance(granularity, str),
+        "moe_token_dispatcher_type": isinstance(experts, int) and experts > 1,
+        BACKEND: isinstance(backend, str),
+    }
+    yield from ((f"{own}.{key}", values) for key, values in TRANSFORMER.items() if read[key])
 
 
 def taken_by_fine_tuning(config: Composed, own: Callable[[str], bool]) -> dict[str, Sequence[object]]:
@@ -88,7 +103,7 @@ def taken_by_fine_tuning(config: Composed, own: Callable[[str], bool]) -> dict[s
         "optim.weight_decay_incr_style": INCREASES,
         "trainer.resume_mode": RESUMING,
         "engine.dtype": ("bfloat16", "float16"),
-        **{f"engine.override_transformer_config.{key}": values for key, values in TRANSFORMER.items()},
+        **dict(_of_transformer(config, "engine")),
     }
     if config.at("data", "custom_cls", "path").value is None:
         found |= {"data.pad_mode": ("right", "no_padding"), "data.truncation": ("error", "left", "right")}

@@ -30,12 +30,16 @@ NUMBERS = (
     *(f"{ACTOR}.{name}" for name in ("optim.lr", "entropy_coeff", "ppo_epochs")),
     *(f"{ROLLOUT}.{name}" for name in ("gpu_memory_utilization", "temperature", "top_p")),
     *(f"{ACTOR}.optim.{name}" for name in ("weight_decay", "clip_grad", "lr_warmup_steps", "min_lr")),
-    *(f"{ROLLOUT}.{name}" for name in ("max_num_batched_tokens", "max_num_seqs", "top_k")),
+    f"{ROLLOUT}.top_k",
     *(f"{ROLLOUT}.{name}_parallel_size" for name in ("data", "pipeline_model", "expert")),
     *("trainer.total_epochs", "trainer.save_freq", "trainer.test_freq"),
     *("trainer.critic_warmup", "trainer.total_training_steps", f"{CHECKPOINTS}.update_weights_bucket_megabytes"),
 )
 """Other numbers that it compares or multiplies in every run."""
+PASSED_ON = (f"{ROLLOUT}.gpu_memory_utilization", f"{CHECKPOINTS}.update_weights_bucket_megabytes")
+"""Those that some releases pass on, or convert, as text: quoted numbers are accepted."""
+OF_LOSS = (f"{ACTOR}.kl_loss_coef", f"{ACTOR}.entropy_coeff", f"{ACTOR}.clip_ratio")
+"""Those that distillation may replace (trainer/distillation/losses.py:165)."""
 NEVER_NULL = frozenset((*COUNTS, "trainer.total_epochs", "trainer.save_freq", "trainer.test_freq"))
 """Those with which every trainer computes as they are (trainer/ppo/ray_trainer.py:435, 1679, 1702; utils/config.py,
 validate_config)."""
@@ -105,13 +109,26 @@ def of_sizes(config: Composed, own: Source) -> Iterator[Problem]:
     enabled = config.at("critic", "enable").value
     values = enabled is True or (enabled is None and config.at("algorithm", "adv_estimator").value == "gae")
     always = (*SIZES, *NUMBERS, *(CRITIC if values else ()))
+    unread: tuple[str, ...] = OF_LOSS if config.at("distillation", "enabled").value is True else ()
+    unread += () if has_reference(config) else (f"{REF}.",)
+    unread += () if config.at("data", "gen_batch_size").value is None else ("data.train_batch_size",)
     for key in (*always, *_on(config, (*SWITCHED, *_of_transformer(f"{ACTOR}.megatron.{_TRANSFORMER}")))):
-        found = _typed(config, key, own)
+        found = None if key.startswith(unread) else _typed(config, key, own)
         yield from () if found is None else _of_number(key, found)
     dynamic, tokens = (config.at(*ACTOR.split("."), name) for name in ("use_dynamic_bsz", TOKENS))
     if dynamic.value is True and tokens.known and tokens.value is None and tokens.node is not None:
         message = Message("use_dynamic_bsz needs {key}, which is null", key=f"{ACTOR}.{TOKENS}")
         yield Problem(REFUSED, message, tokens.node.span)
+
+
+def has_reference(config: Composed) -> bool:
+    """Whether a reference is certainly loaded: the KL divergence from it counts, and the actor has no adapters, without
+    which it is the reference (trainer/main_ppo.py:137-143)."""
+    model = "actor_rollout_ref.model"
+    adapters = [config.at(*f"{model}.{name}".split(".")) for name in ("lora.rank", "lora_rank", "lora_adapter_path")]
+    counts = (f"{ACTOR}.use_kl_loss", "algorithm.use_kl_in_reward")
+    plain = all(found.known and found.value in (0, None) for found in adapters)
+    return plain and True in (config.at(*key.split(".")).value for key in counts)
 
 
 def of_words(config: Composed, own: Source) -> Iterator[Problem]:
@@ -154,6 +171,8 @@ def _typed(config: Composed, key: str, own: Source) -> Found | None:
 
 def _text(key: str, found: Found) -> Iterator[Problem]:
     value = found.value
+    if key in PASSED_ON and isinstance(value, str) and value.replace(".", "", 1).isdigit():
+        return
     if isinstance(value, str) and found.node is not None:
         template = "{key} must be a number, not {value:.60}" if value else "{key} must be a number, but has no value"
         yield Problem(REFUSED, Message(template, key=key, value=value), found.node.span)

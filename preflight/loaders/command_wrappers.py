@@ -19,10 +19,12 @@ ASSIGNMENT = lazy_pattern(r"[A-Za-z_]\w*=")
 _QUOTED = lazy_pattern(r"'[^'\s\"]*'")
 _RANKED = lazy_pattern(r"\b(SLURM_(PROCID|LOCALID)|OMPI_COMM_WORLD|PMI_|PMIX_|MPI_LOCALRANKID|PALS_)")
 """Variables that a launcher sets for each of its processes."""
+_USED = r"(?m)^(?![ \t]*(?:echo|printf)\b)[^#\n]{0,400}"
+"""The start of a line that does not only print."""
 _OF_A_TASK = lazy_pattern(
-    r"(?m)^[^#\n]{0,400}\$\{?(SLURM_(?:PROCID|NODEID|LOCALID)|OMPI_COMM_WORLD_\w{1,20}|PMIX?_RANK|PALS_\w{1,20})\b"
+    _USED + r"\$\{?(SLURM_(?:PROCID|NODEID|LOCALID)|OMPI_COMM_WORLD_\w{1,20}|PMIX?_RANK|PALS_\w{1,20})\b"
 )
-_OF_A_GROUP = lazy_pattern(r"(?m)^[^#\n]{0,400}(?:\$\{?|\(\()(WORLD_SIZE|MASTER_ADDR)\b")
+_OF_A_GROUP = lazy_pattern(_USED + r"(?:\$\{?|\(\()(WORLD_SIZE|MASTER_ADDR)\b")
 _SETS = lazy_pattern(r"\b(WORLD_SIZE|MASTER_ADDR)=")
 
 
@@ -30,10 +32,11 @@ _SETS = lazy_pattern(r"\b(WORLD_SIZE|MASTER_ADDR)=")
 def _of_several(text: str) -> str:
     """The variable by which a script knows its task or node, or its group of processes, without setting it: whatever
     sets it starts several; "" if there is none."""
-    if (task := _OF_A_TASK.search(text)) is not None:
+    alone = "#SBATCH" in text and "srun" not in text  # Slurm starts such a script once
+    if (task := _OF_A_TASK.search(text)) is not None and not (alone and task[1].startswith("SLURM")):
         return task[1]
-    group = _OF_A_GROUP.search(text)
-    return group[1] if group is not None and group[1] not in _SETS.findall(text) else ""
+    set_here = _SETS.findall(text)
+    return next((group[1] for group in _OF_A_GROUP.finditer(text) if group[1] not in set_here), "")
 
 
 def _handed_on(word: Word) -> Word:

@@ -29,7 +29,7 @@ def wide_clip(sequences: Expression, limit: Expression, upstream: str) -> Constr
         all_of(sequences, limit.is_set, limit >= WIDE),
         message=(
             "the clipping range {limit} is that of a token's ratio, but the run clips the ratio of a sequence, for which "
-            "published runs use 1e-4 to 4e-4"
+            "the GSPO paper and most published runs use 1e-4 to 4e-4"
         ),
         why="the mean ratio over the tokens of a sequence hardly ever leaves such a wide range, so nothing is clipped",
         shows={"limit": limit},
@@ -44,8 +44,8 @@ def no_strength(prefers: Expression, beta: Expression, upstream: str) -> Constra
     return refuse(
         "preferences-without-weight",
         all_of(prefers, beta.is_set, beta == 0),
-        message="with a beta of 0, the loss is the same for every pair of responses, so no preference is learned",
-        why="the loss is a function of beta times the difference of the log-probabilities; published runs use 0.05 to 0.5",
+        message="with a beta of 0, the preference loss is the same for every pair of responses, so no preference is learned",
+        why="the loss is a function of beta times the difference of the log-probabilities; most published runs use 0.05 to 0.5",
         upstream=upstream,
         severity=Severity.WARNING,
         at=(beta,),
@@ -122,11 +122,6 @@ VERL.add(
     ),
 )
 NEMO_RL.add(
-    wide_clip(
-        all_of(a.num_generations_per_prompt.is_set, a.sequence_level_importance_ratios),
-        a.ratio_clip_max,
-        "nemo_rl/algorithms/loss/loss_functions.py:464",
-    ),
     no_strength(a.megatron_enabled, a.preference_beta, "nemo_rl/algorithms/loss/loss_functions.py:792"),
     refuse(
         "adapters-scaled-by-zero",
@@ -213,7 +208,7 @@ SLIME.add(
     ),
     refuse(
         "checkpoint-after-each-step",
-        all_of(a.save.is_set, a.save_interval == 1, a.num_rollout >= MANY),
+        all_of(~a.debug_rollout_only, a.save.is_set, a.save_interval == 1, a.num_rollout >= MANY),
         message="--save-interval 1 saves the model and the optimizer after each of {num_rollout} rollouts",
         why="published runs save every 20 rollouts or less often; checkpoints are not deleted, so the disk fills up",
         upstream="slime/utils/misc.py",
@@ -246,8 +241,7 @@ MS_SWIFT.add(
         severity=Severity.WARNING,
         at=(a.epsilon_high, a.importance_sampling_level),
     ),
-    over_base((a.model,), "swift/megatron/callbacks/default_flow.py"),
-    no_strength(PREFERS, a.beta, "swift/megatron/trainers/dpo_trainer.py"),
+    no_strength(all_of(PREFERS, a.loss_type != "ipo"), a.beta, "swift/megatron/trainers/dpo_trainer.py"),
     refuse(
         "evaluation-without-data",
         all_of(
@@ -267,7 +261,14 @@ MS_SWIFT.add(
     ),
     refuse(
         "checkpoint-after-each-step",
-        all_of(a.save_interval.given, a.save_interval == 1, a.save_total_limit.is_none),
+        all_of(
+            a.save_interval.given,
+            a.save_interval == 1,
+            a.save_strategy != "epoch",
+            a.tuner_type != "lora",
+            a.save_total_limit.is_none,
+            any_of(a.train_iters.is_none, a.train_iters >= STEPS),
+        ),
         message="--save_steps 1 writes a checkpoint after each step and keeps them all",
         why="published runs save every 5 to 2000 steps; writing takes longer than training, and the disk fills up",
         upstream="swift/megatron/callbacks/default_flow.py",

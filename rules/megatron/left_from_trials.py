@@ -1,7 +1,6 @@
 """Settings of trials and debugging sessions that are left in a long run."""
 
-from preflight.lint.constraint import Constraint, ConstraintSet, refuse
-from preflight.lint.expressions import Handle
+from preflight.lint.constraint import ConstraintSet, refuse
 from preflight.rules.megatron.option_names import TRAINING, a, all_of, any_of
 from preflight.source.finding import Severity
 
@@ -14,21 +13,8 @@ LONG = 10_000
 WINDOW = 100
 """Ten times the longest window in published files, 10 iterations."""
 PART = 10
-"""A run that ends at a tenth of its length or earlier."""
+"""A run that ends before a tenth of its length."""
 RECIPE = any_of(a.train_iters >= TRIAL, a.train_samples >= a.global_batch_size * TRIAL)
-
-
-def only_one_off(id: str, *, off: Handle, on: Handle, message: str) -> Constraint:
-    """One dropout is set to 0 and the other one to more."""
-    return refuse(
-        id,
-        all_of(TRAINS, RECIPE, off.given, off == 0, on.given, on > 0, on < 0.5),
-        message=message,
-        why="published runs that turn one of the two off turn both off, so one value may be left from another recipe",
-        severity=Severity.WARNING,
-        at=(on, off),
-        upstream="megatron/training/arguments.py",
-    )
 
 
 MEGATRON.add(
@@ -55,7 +41,15 @@ MEGATRON.add(
     ),
     refuse(
         "checkpoint-after-each-step",
-        all_of(TRAINS, RECIPE, a.save.given, a.save_interval.given, a.save_interval == 1),
+        all_of(
+            TRAINS,
+            RECIPE,
+            a.save.given,
+            a.save_interval.given,
+            a.save_interval == 1,
+            ~a.save_retain_interval.given,
+            ~a.no_save_optim,
+        ),
         message="--save-interval 1 writes a checkpoint after each iteration",
         why=(
             "a checkpoint with optimizer state takes about 14 bytes per parameter, so writing takes longer than training, "
@@ -67,8 +61,15 @@ MEGATRON.add(
     ),
     refuse(
         "clipping-off",
-        all_of(TRAINS, RECIPE, a.clip_grad.given, a.clip_grad == 0, a.optimizer == "adam"),
-        message="--clip-grad 0 turns gradient clipping off, but published runs of Megatron clip at 0.3 to 10",
+        all_of(
+            TRAINS,
+            RECIPE,
+            a.entry != "pretrain_bert.py",
+            a.clip_grad.given,
+            a.clip_grad == 0,
+            a.optimizer == "adam",
+        ),
+        message="--clip-grad 0 turns gradient clipping off, but nearly all published runs of Megatron clip at 0.3 to 10",
         why="one batch with a large gradient can then undo many steps; 0 does not mean that gradients are clipped to 0",
         severity=Severity.WARNING,
         at=(a.clip_grad,),
@@ -81,8 +82,9 @@ MEGATRON.add(
             a.exit_interval.given,
             a.exit_interval > 0,
             a.train_iters >= LONG,
-            a.exit_interval * PART <= a.train_iters,
-            any_of(~a.load.given, ~a.save.given, a.load != a.save),
+            a.exit_interval * PART < a.train_iters,
+            a.save.given,
+            any_of(~a.load.given, all_of(a.load != a.save, a.finetune)),
         ),
         message=(
             "--exit-interval {exit_interval} ends the run at iteration {exit_interval} of {train_iters}, and a new start "
@@ -92,18 +94,6 @@ MEGATRON.add(
         severity=Severity.WARNING,
         at=(a.exit_interval, a.train_iters),
         upstream=TRAINING,
-    ),
-    only_one_off(
-        "hidden-dropout-alone",
-        off=a.attention_dropout,
-        on=a.hidden_dropout,
-        message="--attention-dropout is 0, but --hidden-dropout is {hidden_dropout}",
-    ),
-    only_one_off(
-        "attention-dropout-alone",
-        off=a.hidden_dropout,
-        on=a.attention_dropout,
-        message="--hidden-dropout is 0, but --attention-dropout is {attention_dropout}",
     ),
     refuse(
         "half-unscaled",

@@ -12,6 +12,8 @@ GRAPHS = a["context.save_graphs"]
 CLIPS, LIMIT = a["runner_wrapper.use_clip_grad"], a["runner_wrapper.max_grad_norm"]
 START, STOP = a["profile_start_step"], a["profile_stop_step"]
 COEFFICIENT = a["model.model_config.moe_aux_loss_coeff"]
+CLIPPING = ("MFTrainOneStepCell", "MFPipelineWithLossScaleCell")
+"""Wrappers that build ClipGradNorm in every run (mindformers/wrapper/wrapper.py:254, 909)."""
 SHARE = a["lr_schedule.warmup_ratio"]
 SCHEDULES = (
     *("ConstantWarmUpLR", "LinearWithWarmUpLR", "CosineWithWarmUpLR", "CosineWithRestartsAndWarmUpLR"),
@@ -22,12 +24,9 @@ SCHEDULES = (
 MINDFORMERS.add(
     refuse(
         "graphs-saved",
-        all_of(training, any_of(GRAPHS.is_in(True), GRAPHS >= 1)),
-        message="save_graphs {context.save_graphs} writes the graph of every compilation pass to disk",
-        why=(
-            "the setting is meant for debugging: compilation takes several times as long, and large networks fill the "
-            "disk with hundreds of files per device"
-        ),
+        all_of(training, any_of(GRAPHS.is_in(True), GRAPHS >= 2)),
+        message="save_graphs {context.save_graphs} writes the intermediate graphs of the compilation to disk",
+        why="the setting is meant for debugging: compilation takes longer, and each device writes many files",
         severity=Severity.WARNING,
         at=(GRAPHS,),
         fixes=(put(GRAPHS, False),),
@@ -55,19 +54,19 @@ MINDFORMERS.add(
         upstream="mindformers/wrapper/wrapper.py:324",
     ),
     refuse(
-        "gradients-clipped-to-zero",
-        all_of(training, CLIPS, LIMIT.given, LIMIT == 0),
-        message="max_grad_norm 0 scales every gradient to 0, so no weight changes; use_clip_grad False turns clipping off",
-        severity=Severity.WARNING,
+        "clipping-to-zero",
+        all_of(training, a["runner_wrapper.type"].is_in(*CLIPPING), LIMIT.given, LIMIT <= 0),
+        message="max_grad_norm must be greater than 0, not {runner_wrapper.max_grad_norm}",
+        why="the wrapper raises a ValueError when it is built, even if use_clip_grad is False",
         at=(LIMIT,),
-        upstream="mindformers/wrapper/wrapper.py:254",
+        upstream="mindformers/core/clip_grad.py:81",
     ),
     refuse(
         "balance-loss-outweighs",
         all_of(training, mcore, COEFFICIENT >= 1),
         message="moe_aux_loss_coeff {model.model_config.moe_aux_loss_coeff} makes the router's loss outweigh the loss of "
         "the language model",
-        why="published configs use 1e-4 to 0.02. With this value, the run balances the experts and learns nothing else",
+        why="published configs use 1e-4 to 0.02. With this value, the router is trained mainly to balance the experts",
         severity=Severity.WARNING,
         at=(COEFFICIENT,),
         upstream="mindformers/parallel_core/training_graph/transformer/moe/router.py",
@@ -81,9 +80,9 @@ MINDFORMERS.add(
             any_of(SHARE > 1, SHARE < 0),
         ),
         message="lr_schedule.warmup_ratio {lr_schedule.warmup_ratio} is a fraction of the run and must be from 0 to 1",
-        why="the schedule raises a ValueError when it is built; the value may be meant in percent or in steps",
+        why="the schedule raises an error when it is built; the value may be meant in percent or in steps",
         at=(SHARE,),
-        versions=">=1.1",
-        upstream="mindformers/core/lr/lr_schedule.py:47",
+        versions=">=1.6",
+        upstream="mindformers/core/lr/lr_schedule.py:48",
     ),
 )

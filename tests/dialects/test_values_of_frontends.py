@@ -289,7 +289,7 @@ def test_what_sglang_takes(word: str) -> None:
 @pytest.mark.parametrize(
     ("more", "told_"),
     [
-        ("--rlhf_type dpo --loss_type sigmiod", 1),
+        ("--rlhf_type dpo --loss_type sigmiod", 0),  # its trainer does not read it
         ("--rlhf_type kto --loss_type kot", 0),
         ("--rlhf_type kto --loss_type apo_zero_unpairde", 1),
         ("--rlhf_type dpo --loss_type ipo", 0),

@@ -167,7 +167,11 @@ def assign(expander: Expander, tree: Tree, node: Node, exported: bool = False) -
         items, keys = _array(expander, tree, value)
         unread = ((Piece(None, place, exact=False, because=f"${name}{UNREAD}"),),) if expander.state.foreign else ()
         before = (old.items if old is not None else unread) if appends else ()
-        expander.state.put(name, Variable((*before, *items), True, place, exported, keys, sometimes))
+        items = (*before, *items)
+        if appends and old is not None and old.keys and len(items) == len(old.keys) + len(keys):
+            table = dict(zip((*old.keys, *keys), items, strict=True))  # a new value takes the place of an old one
+            items, keys = tuple(table.values()), tuple(table)
+        expander.state.put(name, Variable(items, True, place, exported, keys, sometimes))
     else:
         made = (
             expander.value(tree, value)
@@ -254,12 +258,12 @@ def _has_option(tree: Tree, node: Node, letter: str) -> bool:
 
 
 def _refer(expander: Expander, tree: Tree, node: Node) -> None:
-    """`local -n NAME=OTHER`: NAME reads the other variable, as it is here."""
+    """`local -n NAME=OTHER`: NAME reads the other variable, as it is here, if it is a table to look things up in."""
     named = node.child_by_field_name("name")
     name = tree.text(named) if named is not None else ""
     reference = expander.state.get(name)
     other = expander.state.get(text_of(reference.scalar) or "") if reference is not None else None
-    if other is not None:
+    if other is not None and other.keys:
         expander.state.put(name, other)
 
 

@@ -115,7 +115,9 @@ def _is_set(expander: Expander, tree: Tree, operand: Node) -> bool | None:
         return True
     element = _ELEMENT.fullmatch(expander.text(tree, operand) or "")
     array = expander.state.get(element[1]) if element is not None else None
-    return element[2] in array.keys if element is not None and array is not None and array.keys else None
+    if element is None or array is None or not array.keys or any("$" in key or "`" in key for key in array.keys):
+        return None
+    return element[2] in array.keys
 
 
 _DECIDES = ((("||", "-o"), True), (("&&", "-a"), False))
