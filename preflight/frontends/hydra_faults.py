@@ -291,11 +291,16 @@ def of_interpolations(config: Composed, overrides: Iterable[Override]) -> Iterat
 
 
 def of_choices(
-    contract: Contract, config: Composed, own: Source, more: Mapping[str, Sequence[object]], made: Iterable[str]
+    contract: Contract,
+    config: Composed,
+    own: Source,
+    more: Mapping[str, Sequence[object]],
+    made: Iterable[str],
+    mild: Sequence[str] = (RESUMING,),
 ) -> Iterator[Problem]:
     """Typed values that the program does not accept. more: keys with their accepted values, in addition to those of
-    classes; made: the sections from which classes are instantiated. A way of resuming that does not exist is a warning:
-    trainers that find a checkpoint resume from it (verl/trainer/ppo/ray_trainer.py:1067-1083)."""
+    classes; made: the sections from which classes are instantiated; mild: keys whose other values are warnings, since
+    trainers that find a checkpoint resume from it in any mode (verl/trainer/ppo/ray_trainer.py:1067-1083)."""
     for key, choices in {**dict(contract.choices(made)), **more}.items():
         found = config.at(*key.split("."))
         node = found.node
@@ -309,7 +314,7 @@ def of_choices(
         message = Message(
             "{key} accepts {choices:and}, not {value}{hint}", key=key, choices=tuple(told), value=found.value, hint=hint
         )
-        yield Problem(REFUSED, message, node.span, harmless=key == RESUMING)
+        yield Problem(REFUSED, message, node.span, harmless=key in mild)
 
 
 def of_missing(document: Document, missing: Sequence[str]) -> Iterator[Problem]:

@@ -144,7 +144,7 @@ def _of_sft(
     return [
         *of_keys(known, unread, others, surroundings.request.target is not None),
         *of_interpolations(config, set_),
-        *of_choices(known, config, source, taken_by_fine_tuning(config, own), ()),
+        *of_choices(known, config, source, taken_by_fine_tuning(config, own), (), mild=()),
         *of_fine_tuning(config, source),
         *of_loggers(config, source, own),
         *misspelt(config, {"optim.optimizer": OPTIMIZERS}, own, source),

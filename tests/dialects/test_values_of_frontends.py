@@ -42,13 +42,12 @@ def told(text: str, name: str = "run.sh", target: str | None = "verl@0.9.0") -> 
     [
         'trainer.logger=\'["console","wanbd"]\'',
         "trainer.logger=tensorbord",
-        "trainer.resume_mode=resume",
         "trainer.v1.trainer_mode=async",
         "reward.reward_manager.name=dapoo",
         "actor_rollout_ref.rollout.dtype=bf16",
-        f"{OVERRIDE}.recompute_method=unifrom",
+        f"{OVERRIDE}.recompute_method=unifrom {OVERRIDE}.recompute_granularity=full",
         f"{OVERRIDE}.recompute_granularity=ful",
-        f"{OVERRIDE}.moe_token_dispatcher_type=all2all",
+        f"{OVERRIDE}.moe_token_dispatcher_type=all2all actor_rollout_ref.actor.megatron.expert_model_parallel_size=2",
         "data.train_batch_size=",
         "data.train_batch_size=many",
         "trainer.nnodes=0",
@@ -99,6 +98,14 @@ def test_what_verl_does_not_take(word: str) -> None:
         " reward.reward_manager.module.path=own.py",
         "actor_rollout_ref.rollout.dtype=half",
         f"{OVERRIDE}.recompute_method=null",
+        f"{OVERRIDE}.recompute_method=unifrom",
+        f"{OVERRIDE}.moe_token_dispatcher_type=all2all",
+        f"{OVERRIDE}.attention_backend=1".removeprefix("+"),
+        "trainer.resume_mode=latest",
+        "actor_rollout_ref.rollout.max_num_batched_tokens=16k",
+        "actor_rollout_ref.rollout.gpu_memory_utilization='\"0.8\"'",
+        "actor_rollout_ref.actor.use_kl_loss=True actor_rollout_ref.model.lora_rank=8"
+        " actor_rollout_ref.ref.log_prob_micro_batch_size_per_gpu=",
         f"{OVERRIDE}.recompute_granularity=selective",
         "data.train_batch_size=${BATCH}",
         "trainer.nnodes=$NODES",
@@ -203,7 +210,8 @@ SFT = """torchrun --nproc_per_node=8 -m verl.trainer.sft_trainer engine=megatron
 @pytest.mark.parametrize(
     "word",
     [
-        "engine.override_transformer_config.recompute_method=unifrom",
+        "engine.override_transformer_config.recompute_method=unifrom"
+        " engine.override_transformer_config.recompute_granularity=full",
         "optim.lr_decay_style=cosin",
         "optim.lr=1e-6f",
         "optim.optimizer=aadm",
@@ -272,6 +280,8 @@ def test_what_sglang_does_not_take(word: str) -> None:
     "word",
     [
         "--sglang-max-running-requests 256",
+        "--sglang-context-length 32k",
+        "--debug-train-only --sglang-max-running-requests 1k",
         "--sglang-ep-size=$EP",
         "--sglang-watchdog-timeout 3600.5",
         "--sglang-speculative-algorithm OWN",
