@@ -19,6 +19,13 @@ IDIOMS: dict[str, str] = {
         'T=2\ndeclare -A C=([tp]=$T [pp]="3" ["x y"]=4 [p]=a/b)\n'
         'torchrun t.py ${C[tp]} "${C[pp]}" ${C["x y"]} ${C[p]}/c\n'
     ),
+    "named elements that are added and replaced": (
+        "declare -A C=([tp]=1 [pp]=2)\nC+=([cp]=3 [tp]=4)\n"
+        'if [[ -v C[pp] && -v C[cp] ]]; then torchrun t.py "${C[tp]}" "${C[pp]}" "${C[cp]}"; fi\n'
+    ),
+    "a named element whose key is a variable": (
+        'M=7b\ndeclare -A C=([$M]=1)\nif [[ -v C[7b] ]]; then torchrun t.py "${C[7b]}"; fi\n'
+    ),
     "a here-document as a value": 'X=2\nA=$(cat <<EOF\n--a 1\n--b $X\nEOF\n)\ntorchrun t.py $A "$A"\n',
     "an array in a here-document": (
         "A=(\n--nproc_per_node 2\n--nnodes 1\n)\nB=(--a '1 2')\n"

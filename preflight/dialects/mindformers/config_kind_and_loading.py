@@ -47,7 +47,7 @@ _TYPED = (("trainer", "type"), ("optimizer", "type"), ("model", "arch"), ("train
 _FOREIGN = ("_target_", "defaults", "hydra", "distribute_parallel_config")
 """Keys of unrelated configs with sections of the same names: Hydra's, and a MindFormers schema that no release
 reads."""
-_REFERENCE = lazy_pattern(r"\$\{(\w+)[\w.]*\}")
+_REFERENCE = lazy_pattern(r"\$\{(\w{1,100})(?:\.[\w.]{0,200})?\}")
 
 
 def looks_like(tree: Node, *, hinted: bool = False) -> bool:

@@ -210,7 +210,7 @@ def _array(expander: Expander, tree: Tree, node: Node) -> tuple[tuple[Value, ...
         if child.type == "comment":
             continue
         if (key := _KEY.match(tree.text(child))) is not None:
-            keys.append(key[1].strip("\"'"))
+            keys.append(_key(expander, key[1].strip("\"'")))
             place = Span(tree.source, child.start_byte + key.end(), child.end_byte)
             nodes = [
                 c
@@ -224,6 +224,12 @@ def _array(expander: Expander, tree: Tree, node: Node) -> tuple[tuple[Value, ...
                 tuple(field.pieces) if not field.loose else tuple(p._replace(exact=False) for p in field.pieces)
             )
     return tuple(items), tuple(keys)
+
+
+def _key(expander: Expander, text: str) -> str:
+    """A key of an associative array; that of an unknown variable stays as it is written."""
+    known = expander.state.get(text.lstrip("$").strip("{}")) if text.startswith("$") else None
+    return (text_of(known.scalar) or text) if known is not None else text
 
 
 def forget(expander: Expander, tree: Tree, node: Node) -> None:
@@ -254,7 +260,8 @@ def declare(expander: Expander, tree: Tree, node: Node) -> None:
 
 
 def _has_option(tree: Tree, node: Node, letter: str) -> bool:
-    return any(c.type == "word" and re.match(rf"-\w*{letter}", tree.text(c)) for c in node.named_children)
+    options = (tree.text(child) for child in node.named_children if child.type == "word")
+    return any(option.startswith("-") and letter in option for option in options)
 
 
 def _refer(expander: Expander, tree: Tree, node: Node) -> None:

@@ -10,7 +10,7 @@ from preflight.loaders.shell.arithmetic import arithmetic as computed
 from preflight.loaders.shell.assignments import forget, words_at
 from preflight.loaders.shell.bash_parser import Node, Tree
 from preflight.loaders.shell.expansion import Expander
-from preflight.loaders.shell.expansion_forms import glob
+from preflight.loaders.shell.expansion_forms import glob, has_known_keys
 from preflight.loaders.shell.misread_tests import misread
 from preflight.loaders.shell.state import State, Variable
 from preflight.loaders.shell.word_splitting import text_of
@@ -115,7 +115,7 @@ def _is_set(expander: Expander, tree: Tree, operand: Node) -> bool | None:
         return True
     element = _ELEMENT.fullmatch(expander.text(tree, operand) or "")
     array = expander.state.get(element[1]) if element is not None else None
-    if element is None or array is None or not array.keys or any("$" in key or "`" in key for key in array.keys):
+    if element is None or array is None or not has_known_keys(array):
         return None
     return element[2] in array.keys
 

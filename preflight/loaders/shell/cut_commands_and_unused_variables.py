@@ -403,7 +403,7 @@ def _passed(name: str, variable: Variable, tree: Tree) -> tuple[str, Span, str] 
     below = bisect(starts, last.end())
     after = starts[below] if below < len(starts) else len(tree.source.text)
     new = f"{last[1]}{last[2]}{name}{last[4]}{last[5]}\n"
-    return f"pass ${name} to the launch", Span(tree.source, after, after), new
+    return Message("pass {name} to the launch", name=f"${name}"), Span(tree.source, after, after), new
 
 
 _SETTING = r"[A-Z_][A-Z0-9_]{0,80}=\S{0,200}"

@@ -73,13 +73,18 @@ def read_form(text: str) -> Form | None:
     return Form(match[1], match[2], (match[3] or "[]")[1:-1].strip("\"'"), match[4] or "", match.end())
 
 
+def has_known_keys(variable: Variable) -> bool:
+    """Whether a variable is an associative array whose keys are plain text."""
+    return bool(variable.keys) and not any("$" in key or "`" in key for key in variable.keys)
+
+
 def elements(variable: Variable, form: Form, span: Span) -> list[Value]:
     """The values that a form selects from a variable."""
     if form.whole or not form.subscript:
         chosen = variable.items if form.whole and variable.array else variable.items[:1]
-    elif variable.keys and "$" not in form.subscript:
+    elif has_known_keys(variable) and "$" not in form.subscript:
         chosen = tuple(v for k, v in zip(variable.keys, variable.items, strict=False) if k == form.subscript)
-    elif form.subscript.lstrip("-").isdecimal() and len(form.subscript) < 6:
+    elif not variable.keys and form.subscript.lstrip("-").isdecimal() and len(form.subscript) < 6:
         index = int(form.subscript)
         before = variable.items[: index + 1] if index >= 0 else variable.items
         if any(any_number([value]) or splits(value) for value in before):  # the element may be one of these words
