@@ -15,7 +15,6 @@ from preflight.site.megatron_files import WHOLE, Data, Part, read_blend
 from preflight.site.mindspore_checkpoint import MOST_RANKS, Shapes, by_rank, read_ckpt, read_strategy
 from preflight.site.path_existence import read_path, read_save_folder
 from preflight.site.sample_counts import SPLITS, SURPLUS, Need, split_bounds
-from preflight.source.finding import Message
 from preflight.source.record import NamedTuple
 
 DATA = (
@@ -251,5 +250,4 @@ def _safetensors(eyes: Eyes, path: str) -> Shapes:
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError):
         raise Unread(f"{path} is not a safetensors file") from None
     needed = 8 + length + max((end for end in ends if type(end) is int), default=0)
-    template = "{path} has {size:,} bytes, but its header expects {needed:,}"
-    return Shapes(shapes, Message(template, path=path, size=size, needed=needed) if size < needed else "")
+    return Shapes(shapes, f"{path} has {size:,} bytes, but its header expects {needed:,}" if size < needed else "")

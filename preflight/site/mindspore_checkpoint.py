@@ -8,7 +8,6 @@ import json
 import os
 
 from preflight.site.isolated_file_reading import Eyes, Unread
-from preflight.source.finding import Message
 from preflight.source.record import NamedTuple
 from preflight.source.typing_without_import import Any
 
@@ -179,8 +178,7 @@ def _of_protobuf(eyes: Eyes, path: str) -> tuple[str, set[str]]:
         number, begin = _number(head, 1)
         length = 0 if head[0] == STAGE else number
         if number is None or length is None or at + begin + length > size:
-            template = "{path} is cut off: it has {size:,} bytes, and its last entry needs more"
-            return Message(template, path=path, size=size), found
+            return f"{path} is cut off: it has {size:,} bytes, and its last entry needs more", found
         found |= {NAMES[head[0]]} if head[0] != STAGE else set()
         at += begin + length
     raise Unread(f"{path} has more than {MOST_ENTRIES:,} entries")

@@ -24,7 +24,7 @@ SCHEDULES = (
 MINDFORMERS.add(
     refuse(
         "graphs-saved",
-        all_of(training, any_of(GRAPHS.is_in(True), GRAPHS >= 2)),
+        all_of(training, any_of(GRAPHS.is_in(True), GRAPHS >= 1)),
         message="save_graphs {context.save_graphs} writes the intermediate graphs of the compilation to disk",
         why="the setting is meant for debugging: compilation takes longer, and each device writes many files",
         severity=Severity.WARNING,
