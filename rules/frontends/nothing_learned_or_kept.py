@@ -13,7 +13,7 @@ PRIMUS = ConstraintSet("primus", why=UNCHECKED)
 a = Handles(megatron_names() | names("verl") | names("nemo-rl") | names("slime") | names("ms-swift"))
 
 WIDE = 0.1
-"""250 times the largest clipping range of a published run that clips the ratio of a sequence, 4e-4."""
+"""250 times the largest clipping range, 4e-4, of most published runs that clip the ratio of a sequence."""
 MANY = 100
 """A run with fewer rollouts is a trial."""
 STEPS = 100
@@ -234,7 +234,7 @@ MS_SWIFT.add(
         ),
         message=(
             "--epsilon_high {epsilon_high} is the range of a token's ratio, but --importance_sampling_level sequence "
-            "clips the ratio of a sequence, for which published runs use 1e-4 to 4e-4"
+            "clips the ratio of a sequence, for which most published runs use 1e-4 to 4e-4"
         ),
         why="the mean ratio over the tokens of a sequence hardly ever rises that far, so gains are not clipped",
         upstream="swift/megatron/trainers/grpo_trainer.py",

@@ -319,6 +319,7 @@ def test_a_misspelt_loss_of_pairs(more: str, told_: int) -> None:
         ("vllm_cfg: {tensor_parallel_size: 0}", 1),
         ("vllm_cfg: {tensor_parallel_size: 2.5}", 1),
         ("vllm_cfg: {max_model_len: 4k}", 1),
+        ("vllm_cfg: {max_model_len: .inf}", 1),
         ("vllm_cfg: {precision: bf16}", 1),
         ("vllm_cfg: {tensor_parallel_size: 2, precision: fp8, max_model_len: '4096', gpu_memory_utilization: '.6'}", 0),
         ("vllm_cfg: {max_model_len: null}", 0),
