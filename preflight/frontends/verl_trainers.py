@@ -12,7 +12,7 @@ from preflight.frontends import colocated_models
 from preflight.frontends.dotted_config import Dotted, typed
 from preflight.frontends.front_end import UNREAD, FrontEnd, data, doubted
 from preflight.frontends.hydra_faults import malformed, of_choices, of_interpolations, of_keys
-from preflight.frontends.megatron_run import configures, mentions
+from preflight.frontends.megatron_run import mentions, package_of
 from preflight.frontends.megatron_run import read as reading
 from preflight.frontends.published_architecture import NETWORK
 from preflight.frontends.registry_names import OPTIMIZERS, misspelt
@@ -140,7 +140,10 @@ def _of_sft(
     tree, refused = apply(known.node, set_)
     config, source = Composed(tree), known.node.span.source
     own = partial(mentions, front_end, document=document, surroundings=surroundings)
-    unread = [one for one in refused if not configures(front_end, one.override.key, document, surroundings)]
+    package = package_of(front_end, document, surroundings)
+    unread = [
+        one for one in refused if package is None or (one.kind == "exists") is package.configures(one.override.key)
+    ]
     return [
         *of_keys(known, unread, others, surroundings.request.target is not None),
         *of_interpolations(config, set_),
