@@ -44,6 +44,17 @@ def test_a_key_that_the_config_at_hand_lacks_can_be_added(tmp_path: Path, versio
     assert "already has a value" in has["composition-refused"][1]
 
 
+def test_a_key_of_fine_tuning_can_be_added_where_the_config_at_hand_lacks_it(tmp_path: Path) -> None:
+    script = (
+        "torchrun --nproc_per_node=8 -m verl.trainer.sft_trainer engine=megatron optim=megatron "
+        "data.train_files=train.parquet data.train_batch_size=64 model.path=m +trainer.nnodes=1\n"
+    )
+    for config, told in (("trainer:\n  project_name: p\n", False), ("trainer:\n  nnodes: 1\n", True)):
+        files = {"verl/version/version": "0.9.0\n", "verl/trainer/config/sft_trainer_engine.yaml": config}
+        found = said(tmp_path / str(told), script, files).get("composition-refused", (None, ""))
+        assert ("already has a value" in found[1]) is told
+
+
 def test_an_existing_key_of_some_releases_names_them(tmp_path: Path) -> None:
     script = VERL.format(more="+algorithm.filter_groups.enable=True")
     severity, message = said(tmp_path, script, {})["composition-refused"]
