@@ -13,6 +13,7 @@ from preflight.source.record import replace
 
 _DEVICES = "device-count"
 _GROUPS = ("unused-option-variable", "undefined-option-variable", "array-first-word", "lost-continuation")
+_UNREACHED = "script-ends-before-launch"
 _FLAG = lazy_pattern(r"--[\w-]+")
 
 
@@ -23,7 +24,8 @@ def fold(
 
     rules: the rules that created them, by id; kept: rules whose findings are never removed.
     """
-    said = _said_by_others(found, rules)
+    unreached = [finding for finding in found if finding.rule == _UNREACHED]
+    said = _said_by_others(unreached or found, rules)
     alone = len(said) < 2
     left = said if alone else _of_lost_groups(_of_sizes(_of_sections(_of_one_value(said)), job, rules), job, rules)
     if not kept:

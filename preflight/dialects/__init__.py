@@ -12,7 +12,7 @@ from preflight.run.cluster import Cluster, Device
 from preflight.run.request import Request, Target
 from preflight.run.training_plan import Plan
 from preflight.source.checkout_root import started_from
-from preflight.source.record import NamedTuple
+from preflight.source.record import NamedTuple, replace
 from preflight.source.source_file import InputError
 from preflight.source.typing_without_import import TYPE_CHECKING, Protocol
 
@@ -78,7 +78,8 @@ def claim(document: Document, dialects: Sequence[Dialect], request: Request) -> 
 
     If a dialect reads programs that start the framework of another dialect, `over` names the latter, which then yields.
     """
-    claiming = [dialect for dialect in dialects if dialect.claims(document, request)]
+    seen = document if document.meant is None else replace(document, launch=document.meant)
+    claiming = [dialect for dialect in dialects if dialect.claims(seen, request)]
     if len(claiming) > 1:
         left = {name for dialect in claiming for name in getattr(dialect, "over", ())}
         claiming = [dialect for dialect in claiming if dialect.name not in left]

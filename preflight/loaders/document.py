@@ -214,7 +214,8 @@ class Comment(NamedTuple):
 class Document:
     """One config as written: a YAML tree, or one launch (`run` counts them) of a script, a command line or a manifest.
     also: other files whose text is part of it. looked: paths that were opened or looked for on the way to it. texts:
-    every text among the keys and scalars of the tree, once.
+    every text among the keys and scalars of the tree, once. meant: the launch that a script never reaches, by which its
+    framework is recognized.
     """
 
     source: Source
@@ -228,6 +229,7 @@ class Document:
     also: tuple[Source, ...] = field(default=())
     looked: tuple[str, ...] = ()
     texts: frozenset[str] = frozenset()
+    meant: Launch | None = None
 
     @property
     def start(self) -> Span:

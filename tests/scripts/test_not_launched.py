@@ -2,6 +2,7 @@
 
 import pytest
 
+from preflight import check_text
 from preflight.loaders.shell import load_script
 from preflight.source.source_file import Source
 
@@ -60,3 +61,21 @@ def test_a_default_that_misses_a_branch_by_a_letter_is_told(default: str, asked:
 def test_a_default_that_means_nothing_is_left_to_the_caller(default: str, branches: str) -> None:
     documents = load_script(Source(DEFAULT.format(default, "$SIZE", branches), "run.sh"))
     assert not [one for document in documents for one in document.problems if one.kind == "script-ends-before-launch"]
+
+
+FRONT_ENDS = {
+    "verl": "python3 -m verl.trainer.main_ppo model_engine=megatron trainer.nnodes=1",
+    "slime": "python3 train.py --actor-num-gpus-per-node 8 --rollout-batch-size 32",
+    "nemo-rl": "uv run examples/run_grpo.py --config=grpo.yaml policy.megatron_cfg.enabled=true",
+    "ms-swift": "megatron sft --model Qwen/Qwen2.5-7B --tensor_model_parallel_size 2",
+    "megatron-bridge": "torchrun run_recipe.py --recipe llama3_8b_pretrain_config train.train_iters=10",
+}
+
+
+@pytest.mark.parametrize("value", ["SIZE=dppo-tv", "SIZE=${SIZE:-dppo-tv}"])
+@pytest.mark.parametrize("launch", FRONT_ENDS.values(), ids=FRONT_ENDS)
+def test_a_front_end_that_is_never_reached_is_told_and_nothing_else(launch: str, value: str) -> None:
+    text = f"{value}\ncase $SIZE in\n  dppo_tv) N=2 ;;\n  *) exit 1 ;;\nesac\n{launch} a.n=$N\n"
+    report = check_text(text, name="run.sh")
+    assert [finding.rule for finding in report.findings] == ["script-ends-before-launch"]
+    assert "did you mean dppo_tv?" in report.findings[0].message

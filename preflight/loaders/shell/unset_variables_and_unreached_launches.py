@@ -345,6 +345,7 @@ _OUTSIDE = lazy_pattern(r"\$[0-9@*#?!]|\$\((?!\()|\$\{[0-9@*#!]|`|(?<!\S)-[a-zA-
 """Values that a condition requires from the caller of the script, or from the machine."""
 _LITERAL = lazy_pattern(r"\w+=(?P<value>\"[^\"$`\n]*\"|'[^'\n]*'|[^\s$`\"';|&()]*)(?=[ \t]*(?:[\n;#]|\Z))")
 _DEFAULT = lazy_pattern(r"(?P<name>\w+)=\"?\$\{(?P=name):?[-=](?P<value>[\w.+-]+)\}\"?(?=[ \t]*(?:[\n;#]|\Z))")
+_PLAIN = lazy_pattern(r"\w+=[\"']?(?P<value>[\w.+-]+)[\"']?(?=[ \t]*(?:[\n;#]|\Z))")
 CLOSE = 0.75
 """The similarity from which a default counts as a misspelling of a branch, and not as a placeholder for the caller's
 value."""
@@ -365,10 +366,11 @@ def own_exit(tree: Tree, commands: Commands) -> Problem | None:
         return None
     places = [_set_here(name, tree, commands) for name in names]
     near = ""
-    if None in places:
-        assert around is not None
-        place, near = _slip(next(iter(names)), around, tree, commands) if len(names) == 1 else (None, "")
-        places = [place]
+    if len(names) == 1 and around is not None:
+        slip, near = _slip(next(iter(names)), around, tree, commands)
+        places = [slip] if None in places else places
+    elif None in places:
+        return None
     place, name = places[0], next(iter(names))
     if place is None:
         return None
@@ -405,7 +407,7 @@ def swallowed(source: Source) -> tuple[Problem, Source] | None:
 def not_launched(source: Source, launch: Launch, problem: Problem, also: tuple[Source, ...]) -> Document:
     """The document of a launch that is never reached: nothing else is reported about it."""
     bare = Launch("", (), launch.entry, (), open=True)
-    return Document(source, "script", launch=bare, problems=(problem,), also=also)
+    return Document(source, "script", launch=bare, problems=(problem,), also=also, meant=launch)
 
 
 def _not_launched_asked(tree: Tree, around: Node) -> str:
@@ -422,12 +424,15 @@ def _not_launched_asked(tree: Tree, around: Node) -> str:
 
 
 def _slip(name: str, around: Node, tree: Tree, commands: Commands) -> tuple[Span | None, str]:
-    """The place where a script gives a variable a default that matches no branch of a case, and the intended branch."""
+    """The place where a script gives a variable a value, or a default, that matches no branch of a case, and the
+    intended branch."""
     variable = commands.state.variables.get(name)
     if around.type != "case_statement" or variable is None or variable.array or variable.sometimes:
         return None, ""
-    place = variable.place
-    found = _DEFAULT.match(place.source.text, place.start) if place.source is tree.source else None
+    place, text = variable.place, variable.place.source.text
+    if place.source is not tree.source:
+        return None, ""
+    found = _DEFAULT.match(text, place.start) or _PLAIN.match(text, place.start)
     if found is None:
         return None, ""
     items = (child for child in around.named_children if child.type == "case_item")
