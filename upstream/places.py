@@ -33,9 +33,10 @@ class Place(NamedTuple):
 
 
 def places(rules: tuple[Any, ...], framework: Framework) -> list[Place]:
-    """The places that rules name in one framework's repository, each once. The rules of a program that starts the
-    framework name lines of its underlying release, which is not one of those that are read: they hold by their own
-    contracts."""
+    """The places that rules name in one framework's repository, each once, without those in releases whose checks are
+    not followed. The rules of a program that starts the framework name lines of its underlying release, which is not
+    one of those that are read: they hold by their own contracts."""
+    unread = {release.name for release in framework.releases if release.options_only}
     found: dict[tuple[str, str, int, str], Place] = {}
     for rule in rules:
         if rule.id.partition("/")[0] in PROGRAMS:
@@ -43,7 +44,8 @@ def places(rules: tuple[Any, ...], framework: Framework) -> list[Place]:
         for file, line, key, declared in _named(rule):
             if _of(framework, file, getattr(rule, "framework", "") or next(iter(rule.frameworks), "")):
                 place = Place(rule.id, file, line, _release(framework, key, getattr(rule, "versions", "")), declared)
-                found.setdefault((rule.id, file, line, place.release), place)
+                if place.release not in unread:
+                    found.setdefault((rule.id, file, line, place.release), place)
     read = {(place.rule, place.file, place.line) for place in found.values() if place.release}
     return [place for place in found.values() if place.release or (place.rule, place.file, place.line) not in read]
 
