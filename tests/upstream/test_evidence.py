@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -57,6 +58,13 @@ def test_a_rule_of_older_releases_was_read_at_the_older_one() -> None:
     one = rule(f"{FILE}:3")
     one.versions = "<2.0"
     assert [place.release for place in places((one,), FRAMEWORK)] == ["1.0"]
+
+
+def test_a_place_in_a_release_whose_checks_are_not_followed_is_left_out() -> None:
+    first, *others = FRAMEWORK.releases
+    partly = replace(FRAMEWORK, releases=(first._replace(options_only=True), *others))
+    found = places((rule({"1.0": f"{FILE}:3", "3.0": f"{FILE}:5"}),), partly)
+    assert [(place.line, place.release) for place in found] == [(5, "3.0")]
 
 
 def test_places_of_other_repositories_are_left_out() -> None:
