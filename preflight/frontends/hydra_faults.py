@@ -253,11 +253,15 @@ ALWAYS = ("actor_rollout_ref.actor", "actor_rollout_ref.rollout", "actor_rollout
 
 
 def of_classes(
-    contract: Contract, overrides: Iterable[Override], others: Sequence[Contract] = (), stated: bool = False
+    contract: Contract,
+    overrides: Iterable[Override],
+    others: Sequence[Contract] = (),
+    stated: bool = False,
+    made: Sequence[str] = ALWAYS,
 ) -> Iterator[Problem]:
-    """Keys that + adds to a section whose class has no such field."""
+    """Keys that + adds to a section whose class has no such field. made: the sections that a run turns into classes."""
     for one in overrides:
-        if one.action not in ("add", "force") or not one.key.startswith(tuple(f"{name}." for name in ALWAYS)):
+        if one.action not in ("add", "force") or not one.key.startswith(tuple(f"{name}." for name in made)):
             continue
         length, fields = contract.fields_at(one.path)
         if not fields or one.path[length] in fields:

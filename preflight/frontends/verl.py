@@ -18,7 +18,6 @@ from preflight.frontends.hydra_faults import (
     malformed,
     of_another_engine,
     of_choices,
-    of_classes,
     of_groups,
     of_interpolations,
     of_keys,
@@ -32,6 +31,7 @@ from preflight.frontends.registry_names import misspelt, of_files, of_verl
 from preflight.frontends.release_config_schema import Contract, contract, lacks, made_since, nearest_release
 from preflight.frontends.release_detection import Shown, of_overrides, shown, with_evidence
 from preflight.frontends.verl_accepted_values import of_entry, of_loggers, of_name, taken
+from preflight.frontends.verl_added_keys import of_added
 from preflight.frontends.verl_async_trainers import NAMES as VARIANTS
 from preflight.frontends.verl_async_trainers import lacks_check, of_variant, starts
 from preflight.frontends.verl_numbers import of_sizes, of_words
@@ -295,7 +295,8 @@ def _of_composition(run: Composition, before: Sequence[Problem]) -> list[Problem
     if run.whole:
         own = partial(mentions, front_end, document=document, surroundings=surroundings)
         faults += of_keys(known, run.unread(run.refused), others, stated)
-        faults += of_classes(known, run.set_, others, stated)
+        core = [flag.dest for flag in front_end.keys.core.options.values()]
+        faults += of_added(known, run.config, run.set_, core, own, others, stated)
         faults += of_interpolations(run.config, run.set_)
         faults += of_choices(known, run.config, run.source, dict(taken(known, run.config, own)), ALWAYS)
         faults += _of_code(known, run.config, own, document, surroundings, [*before, *faults])

@@ -20,6 +20,7 @@ from preflight.frontends.release_config_schema import contract, nearest_release
 from preflight.frontends.release_detection import of_overrides, shown, with_evidence
 from preflight.frontends.verl import RELEASES, VERL, adapters, forced, may_be_any, network, optimizer, read_ppo, stages
 from preflight.frontends.verl_accepted_values import of_loggers, taken_by_fine_tuning
+from preflight.frontends.verl_added_keys import TUNED, TUNING, beside, of_tuning, passed_on
 from preflight.frontends.verl_numbers import of_fine_tuning
 from preflight.loaders.composition.overrides import Override, apply, read_override
 from preflight.loaders.composition.resolved_values import Composed
@@ -146,6 +147,9 @@ def _of_sft(
     ]
     return [
         *of_keys(known, unread, others, surroundings.request.target is not None),
+        *of_tuning(contract("verl", release), set_, own, [contract("verl", one) for one in RELEASES if one != release]),
+        *passed_on(TUNING, set_, [flag.dest for flag in front_end.keys.core.options.values()], own),
+        *beside(known, set_, tuple(TUNED), own, others),
         *of_interpolations(config, set_),
         *of_choices(known, config, source, taken_by_fine_tuning(config, own), (), mild=()),
         *of_fine_tuning(config, source),
