@@ -30,11 +30,11 @@ from preflight.frontends.refusals import of_code
 from preflight.frontends.registry_names import misspelt, of_files, of_verl
 from preflight.frontends.release_config_schema import Contract, contract, lacks, made_since, nearest_release
 from preflight.frontends.release_detection import Shown, of_overrides, shown, with_evidence
-from preflight.frontends.verl_accepted_values import of_entry, of_loggers, of_name, taken
+from preflight.frontends.verl_accepted_values import of_contents, of_entry, of_loggers, of_name, taken
 from preflight.frontends.verl_added_keys import of_added
 from preflight.frontends.verl_async_trainers import NAMES as VARIANTS
 from preflight.frontends.verl_async_trainers import lacks_check, of_variant, starts
-from preflight.frontends.verl_numbers import of_sizes, of_words
+from preflight.frontends.verl_numbers import ACTOR, of_sizes, of_words
 from preflight.loaders.composition.overrides import Override, Refused, apply, read_override
 from preflight.loaders.composition.resolved_values import Composed
 from preflight.loaders.document import Document, Problem, Word
@@ -341,6 +341,7 @@ def _of_code(
     stated = said is not None and numbers(said.target.version) == numbers(known.release)
     found = [*of_sizes(config, source), *of_loggers(config, source, own)]
     found += of_files(config, source, known.release, stated)
+    found += of_contents(config, [f"{one}.checkpoint" for one in (ACTOR, "critic")], source)
     found += misspelt(config, of_verl((known, *_others(known.release)), config), own, source)
     done = [*before, *found]
     sure = partial(_has_surely, known, _others(known.release), said)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from preflight.frontends.front_end import UNREAD
 from preflight.frontends.hydra_faults import DECAYS, INCREASES, REFUSED
 from preflight.frontends.release_config_schema import Contract
 from preflight.frontends.verl_numbers import ACTOR, ROLLOUT, has_reference
@@ -23,6 +24,8 @@ LOGGERS = (
     *("rl_insight", "tracking"),
 )
 """verl/utils/tracking.py, of all releases."""
+CONTENTS = ("model", "optimizer", "extra", "hf_model")
+"""Parts of a checkpoint (verl/utils/checkpoint/checkpoint_manager.py, of all releases)."""
 RESUMING = ("disable", "auto", "resume_path")
 ENGINE_TYPES = ("auto", "half", "float16", "bfloat16", "float", "float32")
 """The types of values that vLLM and SGLang accept."""
@@ -126,6 +129,25 @@ def of_loggers(config: Composed, source: Source, own: Callable[[str], bool]) -> 
         hint: str = Message("; did you mean {near}?", near=near) if near else ""
         message = Message("verl has no logger {value:.60}{hint}", value=one.value, hint=hint)
         yield Problem(REFUSED, message, one.span)
+
+
+def of_contents(config: Composed, sections: Sequence[str], source: Source) -> Iterator[Problem]:
+    """Parts of a checkpoint that verl does not know: it saves and loads those whose names are in the list, and never
+    reads the others (utils/checkpoint/checkpoint_manager.py:72-142). source: the program's config."""
+    seen: set[int] = set()  # the parts to load are those to save unless they are given
+    for key in (f"{section}.{action}_contents" for section in sections for action in ("save", "load")):
+        node = config.at(*key.split(".")).node
+        if node is None or node.kind != "sequence" or node.span.source is source:
+            continue
+        for one in node.items:
+            if not isinstance(one.value, str) or "$" in one.value or one.value in CONTENTS or one.span.start in seen:
+                continue
+            seen.add(one.span.start)
+            near = nearest(one.value.lower(), CONTENTS, 0.5)
+            hint: str = Message("; did you mean {near}?", near=near) if near else ""
+            template = "verl ignores {value:.60} in {key}, which accepts {choices:and}{hint}"
+            message = Message(template, value=one.value, key=key, choices=CONTENTS, hint=hint)
+            yield Problem(UNREAD, message, one.span, harmless=True)
 
 
 def of_entry(launch: Launch) -> Iterator[Problem]:

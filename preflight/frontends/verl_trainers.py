@@ -19,7 +19,7 @@ from preflight.frontends.registry_names import OPTIMIZERS, misspelt
 from preflight.frontends.release_config_schema import contract, nearest_release
 from preflight.frontends.release_detection import of_overrides, shown, with_evidence
 from preflight.frontends.verl import RELEASES, VERL, adapters, forced, may_be_any, network, optimizer, read_ppo, stages
-from preflight.frontends.verl_accepted_values import of_loggers, taken_by_fine_tuning
+from preflight.frontends.verl_accepted_values import of_contents, of_loggers, taken_by_fine_tuning
 from preflight.frontends.verl_added_keys import TUNED, TUNING, beside, of_tuning, passed_on
 from preflight.frontends.verl_numbers import of_fine_tuning
 from preflight.loaders.composition.overrides import Override, apply, read_override
@@ -154,6 +154,7 @@ def _of_sft(
         *of_choices(known, config, source, taken_by_fine_tuning(config, own), (), mild=()),
         *of_fine_tuning(config, source),
         *of_loggers(config, source, own),
+        *of_contents(config, ["checkpoint"], source),
         *misspelt(config, {"optim.optimizer": OPTIMIZERS}, own, source),
     ]
 
