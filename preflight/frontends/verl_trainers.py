@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
 
 from preflight.dialects import Reading, Surroundings
@@ -11,7 +11,7 @@ from preflight.dialects.megatron.options import Flag
 from preflight.frontends import colocated_models
 from preflight.frontends.dotted_config import Dotted, typed
 from preflight.frontends.front_end import UNREAD, FrontEnd, data, doubted
-from preflight.frontends.hydra_faults import malformed, of_choices, of_interpolations, of_keys
+from preflight.frontends.hydra_faults import REFUSED, malformed, of_choices, of_interpolations, of_keys
 from preflight.frontends.megatron_run import mentions, package_of
 from preflight.frontends.megatron_run import read as reading
 from preflight.frontends.published_architecture import NETWORK
@@ -26,6 +26,8 @@ from preflight.loaders.composition.overrides import Override, apply, read_overri
 from preflight.loaders.composition.resolved_values import Composed
 from preflight.loaders.document import Document, Node, Problem
 from preflight.loaders.tree_from_data import json_tree
+from preflight.source.finding import Message
+from preflight.source.spelling import nearest
 from preflight.source.typing_without_import import Any
 
 FINE_TUNING = "sft"
@@ -126,6 +128,10 @@ def _of_sft(
     assert document.launch is not None
     chosen = {one.key: str(one.node.value) for one in overrides if one.key in GROUPS and one.node is not None}
     theirs = any((word.text or "").startswith(("--config", "-c")) for word in document.launch.words)
+    if document.launch.entry.text in ENTRIES and not theirs and not any("@" in one.key for one in overrides):
+        groups = list(_of_groups(overrides, chosen))
+        if groups:
+            return groups
     plain = chosen.get("engine") == chosen.get("optim") == "megatron" and chosen.get("model", "hf_model") == "hf_model"
     if document.launch.entry.text not in ENTRIES or theirs or not plain or any("@" in one.key for one in overrides):
         return []
@@ -157,6 +163,25 @@ def _of_sft(
         *of_contents(config, ["checkpoint"], source),
         *misspelt(config, {"optim.optimizer": OPTIMIZERS}, own, source),
     ]
+
+
+ENGINES = ("automodel", "fsdp", "megatron", "mindspeed", "torchtitan", "veomni")
+"""Options of the groups engine and optim in any release (trainer/config/engine, trainer/config/optim)."""
+
+
+def _of_groups(overrides: Sequence[Override], chosen: Mapping[str, str]) -> Iterator[Problem]:
+    """A misspelt engine or optimizer, and an optimizer that is not Megatron's: its class lacks the values that verl
+    passes on to Megatron (utils/megatron/optimizer.py:121-132)."""
+    for one in overrides:
+        name = chosen.get(one.key, "") if one.key in ("engine", "optim") else ""
+        near = nearest(name, ENGINES, 0.75) if name and name not in ENGINES else ""
+        if near:
+            template = "verl has no {group}/{value:.60}.yaml; did you mean {near}?"
+            message = Message(template, group=one.key, value=name, near=near)
+            yield Problem(REFUSED, message, one.value.span if one.value is not None else one.key_span)
+        elif one.key == "engine" and name == "megatron" and chosen.get("optim", "fsdp") == "fsdp":
+            template = "engine=megatron needs optim=megatron; the optimizer of FSDP, the default, has no min_lr"
+            yield Problem(REFUSED, Message(template), one.key_span)
 
 
 @cache
