@@ -151,7 +151,7 @@ OPTIONAL = frozenset(
         *("vllm_tensor_parallel_size", "vllm_pipeline_parallel_size", "vllm_expert_parallel_size"),
         *("vllm_async_engine", "val_global_batch_size", "val_micro_batch_size", "teacher_megatron_enabled"),
         *("val_period", "teacher_tensor_model_parallel_size", "teacher_pipeline_model_parallel_size"),
-        *("teacher_context_parallel_size", "generation_top_p", "nemo_adv_estimator"),
+        *("teacher_context_parallel_size", "generation_top_p", "nemo_adv_estimator", "use_cispo"),
         *("value_megatron_enabled", "value_tensor_model_parallel_size", "value_pipeline_model_parallel_size"),
         *("value_context_parallel_size", "teacher_dtensor_enabled"),
         *("checkpointing_enabled", "save_period", "checkpoint_metric", "async_grpo_enabled", "batch_multiplier"),

@@ -105,15 +105,13 @@ def lengths(run: Run) -> None:
     run.lose("max_position_embeddings", NETWORK)
 
 
-@derives("train_iters", "lr_warmup_iters", "lr_warmup_fraction", "adam_beta1", "adam_beta2")
+@derives("train_iters", "lr_warmup_iters", "lr_warmup_fraction")
 def optimizer(run: Run) -> None:
-    """The length of the run follows from the data; -1 means not set."""
+    """The length of the run follows from the data; -1 means not set. The betas are not passed on to Megatron
+    (verl/utils/megatron/optimizer.py:125)."""
     run.lose("train_iters", "the number of prompts is in the data")
     run.lose("lr_warmup_iters", "it depends on the number of steps")
     run.lose("lr_warmup_fraction", "it depends on the number of steps")
-    betas = run.optim_betas
-    run.derive("adam_beta1", betas[0], of="optim_betas")
-    run.derive("adam_beta2", betas[1], of="optim_betas")
 
 
 @derives("virtual_pipeline_model_parallel_size", "microbatch_group_size_per_vp_stage")
