@@ -46,6 +46,8 @@ ENGINE_TYPES = ("auto", "half", "float16", "bfloat16", "float", "float32", "fp8"
 """nemo_rl/models/generation/vllm/vllm_worker.py:348-446; the types of values that vLLM accepts."""
 FP8 = {"fp8": ("e4m3", "hybrid"), "fp8_recipe": ("tensorwise", "delayed", "mxfp8", "blockwise", "custom")}
 """megatron/core/fp8_utils.py, get_fp8_context."""
+INITIAL = ("xavier", "normal", "kaiming", "zero")
+"""src/megatron/bridge/peft/utils.py:1157, _get_init_fn."""
 READS_DISPATCHER = (0, 6)
 """The first release that reads moe_token_dispatcher_type (nemo_rl/models/megatron/setup.py:671)."""
 
@@ -63,6 +65,8 @@ def _switched(config: Composed, release: str) -> Iterator[tuple[str, tuple[str, 
         yield "policy.generation.vllm_cfg.precision", ENGINE_TYPES
     if config.at(*megatron, "fp8_cfg", "enabled").value is True:
         yield from ((f"policy.megatron_cfg.fp8_cfg.{key}", values) for key, values in FP8.items())
+    if config.at(*megatron, "peft", "enabled").value is True:
+        yield from ((f"policy.megatron_cfg.peft.lora_{side}_init_method", INITIAL) for side in "AB")
     experts = config.at(*megatron, "expert_model_parallel_size").value
     if isinstance(experts, int) and experts > 1 and numbers(release) >= READS_DISPATCHER:
         yield "policy.megatron_cfg.moe_token_dispatcher_type", ("allgather", "alltoall", "flex")

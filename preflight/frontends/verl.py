@@ -30,7 +30,7 @@ from preflight.frontends.refusals import of_code
 from preflight.frontends.registry_names import misspelt, of_files, of_verl
 from preflight.frontends.release_config_schema import Contract, contract, lacks, made_since, nearest_release
 from preflight.frontends.release_detection import Shown, of_overrides, shown, with_evidence
-from preflight.frontends.verl_accepted_values import of_contents, of_entry, of_loggers, of_name, taken
+from preflight.frontends.verl_accepted_values import of_contents, of_entry, of_loggers, of_name, of_truths, taken
 from preflight.frontends.verl_added_keys import of_added
 from preflight.frontends.verl_async_trainers import NAMES as VARIANTS
 from preflight.frontends.verl_async_trainers import lacks_check, of_variant, starts
@@ -294,6 +294,7 @@ def _of_composition(run: Composition, before: Sequence[Problem]) -> list[Problem
         own = partial(mentions, front_end, document=document, surroundings=surroundings)
         faults += of_keys(known, run.unread(run.refused), others, stated)
         core = [flag.dest for flag in front_end.keys.core.options.values()]
+        faults += of_truths(known, run.set_, own)
         faults += of_added(known, run.config, run.set_, core, own, others, stated)
         faults += of_interpolations(run.config, run.set_)
         faults += of_choices(known, run.config, run.source, dict(taken(known, run.config, own)), ALWAYS)

@@ -3,17 +3,18 @@ modules."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from preflight.frontends.front_end import UNREAD
 from preflight.frontends.hydra_faults import DECAYS, INCREASES, REFUSED
 from preflight.frontends.release_config_schema import Contract
 from preflight.frontends.verl_numbers import ACTOR, ROLLOUT, has_reference
+from preflight.loaders.composition.overrides import Override
 from preflight.loaders.composition.resolved_values import Composed
 from preflight.loaders.document import Launch, Node, Problem, Word
 from preflight.source.finding import Message
 from preflight.source.source_file import Source
-from preflight.source.spelling import anagram_of, nearest
+from preflight.source.spelling import anagram_of, meant_boolean, nearest
 
 DISTANCES = tuple(f"{name}{sign}" for name in "kl k1 abs mse k2 low_var_kl k3".split() for sign in ("", "+"))
 """Estimators of the distance to the reference (verl/trainer/ppo/core_algos.py, kl_penalty)."""
@@ -148,6 +149,24 @@ def of_contents(config: Composed, sections: Sequence[str], source: Source) -> It
             template = "verl ignores {value:.60} in {key}, which accepts {choices:and}{hint}"
             message = Message(template, value=one.value, key=key, choices=CONTENTS, hint=hint)
             yield Problem(UNREAD, message, one.span, harmless=True)
+
+
+def of_truths(known: Contract, overrides: Iterable[Override], own: Callable[[str], bool]) -> Iterator[Problem]:
+    """Words that are meant as false or null, but are texts for Hydra, which only knows true, false and null: Python
+    takes a text for true. own: whether the available program has a word in its source."""
+    for one in overrides:
+        value = one.node.value if one.node is not None and one.node.kind == "scalar" else None
+        if not isinstance(value, str) or one.action == "delete" or not known.has(one.key):
+            continue
+        default = known.at(one.path)
+        if isinstance(default, bool) and (value.lower() in ("no", "off", "none") or meant_boolean(value) is False):
+            template = "{key} is the text {value}, which counts as true; write False"
+        elif value in ("None", "none") and (default is None or isinstance(default, int | float)) and not own(value):
+            template = "{key} is the text {value}, not null; Hydra reads only null as no value"
+        else:
+            continue
+        assert one.node is not None
+        yield Problem(REFUSED, Message(template, key=one.key, value=value), one.node.span, harmless=True)
 
 
 def of_entry(launch: Launch) -> Iterator[Problem]:

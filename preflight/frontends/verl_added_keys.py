@@ -52,7 +52,7 @@ def of_added(
     also = roles(known, config)
     yield from of_classes(known, overrides, others, stated, (*ALWAYS, *also))
     yield from passed_on(sections_passed_on(config, known.release, also), overrides, core, own)
-    yield from beside(known, overrides, also, own, others)
+    yield from next_to_known(known, overrides, also, own, others)
 
 
 def roles(known: Contract, config: Composed) -> tuple[str, ...]:
@@ -146,14 +146,14 @@ TUNING = {
 """The same of its fine-tuning."""
 
 
-def beside(
+def next_to_known(
     contract: Contract,
     overrides: Iterable[Override],
     built: Sequence[str],
     own: Callable[[str], bool],
     others: Sequence[Contract],
 ) -> Iterator[Problem]:
-    """Keys that + adds beside the one that is meant: Hydra accepts them, and verl reads only the other one. built: the
+    """Keys that + adds next to the one that is meant: Hydra accepts them, and verl reads only the other one. built: the
     sections that become classes, which reject them; own: whether the available program has a name; others: the
     contracts of the other releases."""
     for one in overrides:
@@ -171,6 +171,6 @@ def beside(
         near = typing_errors(name, names) if name not in names and not own(name) else ()
         if near and not any(other.has(".".join(path[: depth + 1])) for other in others):
             meant = ".".join(filter(None, (above, near[0])))
-            template = "{front_end} never reads {key}, which + adds beside {near}; write {near}= without +"
+            template = "{front_end} never reads {key}, which + adds next to {near}; write {near}= without +"
             message = Message(template, front_end=contract.label, key=".".join(path[: depth + 1]), near=meant)
             yield Problem(UNREAD, message, one.key_span, harmless=True, unknown_option=True)

@@ -19,8 +19,8 @@ from preflight.frontends.registry_names import OPTIMIZERS, misspelt
 from preflight.frontends.release_config_schema import contract, nearest_release
 from preflight.frontends.release_detection import of_overrides, shown, with_evidence
 from preflight.frontends.verl import RELEASES, VERL, adapters, forced, may_be_any, network, optimizer, read_ppo, stages
-from preflight.frontends.verl_accepted_values import of_contents, of_loggers, taken_by_fine_tuning
-from preflight.frontends.verl_added_keys import TUNED, TUNING, beside, of_tuning, passed_on
+from preflight.frontends.verl_accepted_values import of_contents, of_loggers, of_truths, taken_by_fine_tuning
+from preflight.frontends.verl_added_keys import TUNED, TUNING, next_to_known, of_tuning, passed_on
 from preflight.frontends.verl_numbers import of_fine_tuning
 from preflight.loaders.composition.overrides import Override, apply, read_override
 from preflight.loaders.composition.resolved_values import Composed
@@ -128,12 +128,11 @@ def _of_sft(
     assert document.launch is not None
     chosen = {one.key: str(one.node.value) for one in overrides if one.key in GROUPS and one.node is not None}
     theirs = any((word.text or "").startswith(("--config", "-c")) for word in document.launch.words)
-    if document.launch.entry.text in ENTRIES and not theirs and not any("@" in one.key for one in overrides):
-        groups = list(_of_groups(overrides, chosen))
-        if groups:
-            return groups
-    plain = chosen.get("engine") == chosen.get("optim") == "megatron" and chosen.get("model", "hf_model") == "hf_model"
-    if document.launch.entry.text not in ENTRIES or theirs or not plain or any("@" in one.key for one in overrides):
+    if document.launch.entry.text not in ENTRIES or theirs or any("@" in one.key for one in overrides):
+        return []
+    if groups := list(_of_groups(overrides, chosen)):
+        return groups
+    if not chosen.get("engine") == chosen.get("optim") == "megatron" or chosen.get("model", "hf_model") != "hf_model":
         return []
     said = shown(VERL, document, surroundings)
     set_ = [one for one in overrides if one.key not in GROUPS]
@@ -143,7 +142,8 @@ def _of_sft(
     known = contract("verl", release).of_engine(FINE_TUNING)
     if known is None:
         return []
-    others = [one for other in RELEASES if other != release and (one := contract("verl", other).of_engine(FINE_TUNING))]
+    trainers = [contract("verl", one) for one in RELEASES if one != release]
+    others = [one for other in trainers if (one := other.of_engine(FINE_TUNING))]
     tree, refused = apply(known.node, set_)
     config, source = Composed(tree), known.node.span.source
     own = partial(mentions, front_end, document=document, surroundings=surroundings)
@@ -153,14 +153,15 @@ def _of_sft(
     ]
     return [
         *of_keys(known, unread, others, surroundings.request.target is not None),
-        *of_tuning(contract("verl", release), set_, own, [contract("verl", one) for one in RELEASES if one != release]),
+        *of_tuning(contract("verl", release), set_, own, trainers),
         *passed_on(TUNING, set_, [flag.dest for flag in front_end.keys.core.options.values()], own),
-        *beside(known, set_, tuple(TUNED), own, others),
+        *next_to_known(known, set_, tuple(TUNED), own, others),
         *of_interpolations(config, set_),
         *of_choices(known, config, source, taken_by_fine_tuning(config, own), (), mild=()),
         *of_fine_tuning(config, source),
         *of_loggers(config, source, own),
         *of_contents(config, ["checkpoint"], source),
+        *of_truths(known, set_, own),
         *misspelt(config, {"optim.optimizer": OPTIMIZERS}, own, source),
     ]
 

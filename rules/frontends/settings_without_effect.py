@@ -99,7 +99,7 @@ VERL.add(
             "clip_ratio {clip_ratio} has no effect: clip_ratio_low {clip_ratio_low} and clip_ratio_high {clip_ratio_high} "
             "take precedence"
         ),
-        why="the two limits have defaults of their own, and clip_ratio only counts where one of them is null",
+        why="both limits are 0.2 by default, and clip_ratio only counts if one of them is null",
         upstream="verl/trainer/ppo/core_algos.py:1321",
         severity=Severity.WARNING,
         at=(a.clip_ratio,),
@@ -145,7 +145,7 @@ VERL.add(
         (a.total_epochs,),
         "verl/trainer/ppo/ray_trainer.py:1440",
     ),
-    no_share(PPO, a.rollout_top_p, "verl/experimental/agent_loop/agent_loop.py:606"),
+    no_share(PPO, a.rollout_top_p, "verl/experimental/agent_loop/agent_loop.py"),
     refuse(
         "validation-top-p-out-of-range",
         all_of(
@@ -159,7 +159,7 @@ VERL.add(
         upstream="verl/experimental/agent_loop/agent_loop.py:620",
         at=(a.val_top_p,),
     ),
-    repelled(all_of(PPO, a.use_kl_loss), a.actor_kl_coef, "verl/workers/utils/losses.py:140"),
+    repelled(all_of(PPO, a.use_kl_loss), a.actor_kl_coef, "verl/workers/utils/losses.py"),
     refuse(
         "fine-tuning-rate-too-high",
         all_of(SFT, a.lora_rank == 0, a.optimizer == "adam", a.lr.given, a.lr >= TUNING),
@@ -168,7 +168,7 @@ VERL.add(
             "may be wrong"
         ),
         why="the model loses what it knows within a few steps",
-        upstream="verl/workers/config/optimizer.py:47",
+        upstream="verl/workers/config/optimizer.py",
         severity=Severity.WARNING,
         at=(a.lr,),
     ),
@@ -178,27 +178,24 @@ NEMO_RL.add(
         all_of(a.megatron_enabled, a.max_num_steps <= 0),
         "with max_num_steps {max_num_steps}, the run trains nothing",
         (a.max_num_steps,),
-        "nemo_rl/algorithms/grpo.py:2228",
+        "nemo_rl/algorithms/grpo.py",
     ),
     nothing(
         all_of(a.megatron_enabled, a.max_num_epochs <= 0),
         "with max_num_epochs {max_num_epochs}, the run trains nothing",
         (a.max_num_epochs,),
-        "nemo_rl/algorithms/grpo.py:2228",
+        "nemo_rl/algorithms/grpo.py",
         "no-epochs",
-    ),
-    no_share(
-        a.num_generations_per_prompt.is_set, a.generation_top_p, "nemo_rl/models/generation/vllm/vllm_worker.py:509"
     ),
     repelled(
         a.num_generations_per_prompt.is_set,
         a.reference_policy_kl_penalty,
-        "nemo_rl/algorithms/loss/loss_functions.py:432",
+        "nemo_rl/algorithms/loss/loss_functions.py",
     ),
     unclipped(
         all_of(a.num_generations_per_prompt.is_set, ~a.use_cispo),
         a.ratio_clip_max,
-        "nemo_rl/algorithms/loss/loss_functions.py:475",
+        "nemo_rl/algorithms/loss/loss_functions.py",
     ),
 )
 SLIME.add(
@@ -220,7 +217,7 @@ SLIME.add(
         after=("slime/engine-without-memory",),
     ),
     no_share(
-        all_of(a.rollout_batch_size.is_set, ~a.debug_train_only), a.rollout_top_p, "slime/rollout/sglang_rollout.py:97"
+        all_of(a.rollout_batch_size.is_set, ~a.debug_train_only), a.rollout_top_p, "slime/rollout/sglang_rollout.py"
     ),
     refuse(
         "evaluation-top-p-out-of-range",
@@ -248,7 +245,7 @@ SLIME.add(
         "train.py:49",
     ),
     repelled(
-        all_of(a.rollout_batch_size.is_set, a.use_kl_loss), a.kl_loss_coef, "slime/backends/megatron_utils/loss.py:1053"
+        all_of(a.rollout_batch_size.is_set, a.use_kl_loss), a.kl_loss_coef, "slime/backends/megatron_utils/loss.py"
     ),
 )
 MS_SWIFT.add(
@@ -261,14 +258,14 @@ MS_SWIFT.add(
         severity=Severity.WARNING,
         at=(a.beta,),
     ),
-    no_share(a.rlhf_type.is_in("grpo", "gkd"), a.top_p, "swift/megatron/trainers/rollout_mixin.py:143"),
+    no_share(a.rlhf_type.is_in("grpo", "gkd"), a.top_p, "swift/megatron/trainers/rollout_mixin.py"),
     repelled(a.rlhf_type == "grpo", a.beta, "swift/megatron/trainers/grpo_trainer.py"),
     unclipped(
         all_of(
             a.rlhf_type == "grpo", any_of(a.loss_type.is_none, a.loss_type.is_in("grpo", "dapo", "bnpo", "dr_grpo"))
         ),
         a.epsilon_high,
-        "swift/megatron/trainers/grpo_trainer.py:1015",
+        "swift/megatron/trainers/grpo_trainer.py",
     ),
     nothing(
         all_of(a.micro_batch_size.is_set, a.train_iters.is_none, a.num_train_epochs.is_set, a.num_train_epochs <= 0),
