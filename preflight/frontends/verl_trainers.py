@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 
 from preflight.dialects import Reading, Surroundings
@@ -16,7 +16,7 @@ from preflight.frontends.megatron_run import mentions, package_of
 from preflight.frontends.megatron_run import read as reading
 from preflight.frontends.published_architecture import NETWORK
 from preflight.frontends.registry_names import OPTIMIZERS, misspelt
-from preflight.frontends.release_config_schema import contract, nearest_release
+from preflight.frontends.release_config_schema import Contract, contract, nearest_release
 from preflight.frontends.release_detection import of_overrides, shown, with_evidence
 from preflight.frontends.verl import RELEASES, VERL, adapters, forced, may_be_any, network, optimizer, read_ppo, stages
 from preflight.frontends.verl_accepted_values import of_contents, of_loggers, of_truths, taken_by_fine_tuning
@@ -145,7 +145,7 @@ def _of_sft(
     trainers = [contract("verl", one) for one in RELEASES if one != release]
     others = [one for other in trainers if (one := other.of_engine(FINE_TUNING))]
     tree, refused = apply(known.node, set_)
-    config, source = Composed(tree), known.node.span.source
+    config = Composed(tree)
     own = partial(mentions, front_end, document=document, surroundings=surroundings)
     package = package_of(front_end, document, surroundings)
     unread = [
@@ -157,11 +157,21 @@ def _of_sft(
         *passed_on(TUNING, set_, [flag.dest for flag in front_end.keys.core.options.values()], own),
         *next_to_known(known, set_, tuple(TUNED), own, others),
         *of_interpolations(config, set_),
+        *_of_values(known, config, set_, own),
+    ]
+
+
+def _of_values(
+    known: Contract, config: Composed, overrides: Sequence[Override], own: Callable[[str], bool]
+) -> list[Problem]:
+    """Values that its own code does not accept, or ignores. own: whether the available program has a name."""
+    source = known.node.span.source
+    return [
         *of_choices(known, config, source, taken_by_fine_tuning(config, own), (), mild=()),
         *of_fine_tuning(config, source),
         *of_loggers(config, source, own),
         *of_contents(config, ["checkpoint"], source),
-        *of_truths(known, set_, own),
+        *of_truths(known, overrides, own),
         *misspelt(config, {"optim.optimizer": OPTIMIZERS}, own, source),
     ]
 
