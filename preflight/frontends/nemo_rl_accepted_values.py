@@ -10,6 +10,7 @@ from itertools import islice
 from preflight.dialects import Surroundings
 from preflight.frontends.front_end import UNREAD
 from preflight.frontends.hydra_faults import DECAYS, INCREASES, REFUSED
+from preflight.frontends.registry_names import INITIAL
 from preflight.loaders.composition.resolved_values import ARITHMETIC, Composed
 from preflight.loaders.document import Document, Node, Problem
 from preflight.program.checkout.framework_discovery import Files, listed
@@ -46,8 +47,6 @@ ENGINE_TYPES = ("auto", "half", "float16", "bfloat16", "float", "float32", "fp8"
 """nemo_rl/models/generation/vllm/vllm_worker.py:348-446; the types of values that vLLM accepts."""
 FP8 = {"fp8": ("e4m3", "hybrid"), "fp8_recipe": ("tensorwise", "delayed", "mxfp8", "blockwise", "custom")}
 """megatron/core/fp8_utils.py, get_fp8_context."""
-INITIAL = ("xavier", "normal", "kaiming", "zero")
-"""src/megatron/bridge/peft/utils.py:1157, _get_init_fn."""
 READS_DISPATCHER = (0, 6)
 """The first release that reads moe_token_dispatcher_type (nemo_rl/models/megatron/setup.py:671)."""
 

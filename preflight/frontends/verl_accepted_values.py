@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from preflight.frontends.front_end import UNREAD
 from preflight.frontends.hydra_faults import DECAYS, INCREASES, REFUSED
+from preflight.frontends.registry_names import INITIAL
 from preflight.frontends.release_config_schema import Contract
 from preflight.frontends.verl_numbers import ACTOR, ROLLOUT, has_reference
 from preflight.loaders.composition.overrides import Override
@@ -27,6 +28,8 @@ LOGGERS = (
 """verl/utils/tracking.py, of all releases."""
 CONTENTS = ("model", "optimizer", "extra", "hf_model")
 """Parts of a checkpoint (verl/utils/checkpoint/checkpoint_manager.py, of all releases)."""
+MISSING = "???"
+"""A value without which Hydra stops."""
 RESUMING = ("disable", "auto", "resume_path")
 ENGINE_TYPES = ("auto", "half", "float16", "bfloat16", "float", "float32")
 """The types of values that vLLM and SGLang accept."""
@@ -55,6 +58,7 @@ def _listed(known: Contract, config: Composed) -> Iterator[tuple[str, Sequence[o
     yield f"{ACTOR}.optim.weight_decay_incr_style", INCREASES
     yield "trainer.resume_mode", RESUMING
     yield f"{ROLLOUT}.dtype", ENGINE_TYPES
+    yield from _of_adapters(config, "actor_rollout_ref.model.lora")
     for section in _networks(config):
         yield from _of_transformer(config, section)
     if config.at("actor_rollout_ref", "model", "external_lib").value is not None:
@@ -98,6 +102,31 @@ def _of_transformer(config: Composed, section: str) -> Iterator[tuple[str, Seque
     yield from ((f"{own}.{key}", values) for key, values in TRANSFORMER.items() if read[key])
 
 
+def _of_adapters(config: Composed, section: str) -> Iterator[tuple[str, Sequence[object]]]:
+    """The words of Megatron-Bridge's adapters, if there are any."""
+    rank = config.at(*section.split("."), "rank").value
+    if isinstance(rank, int) and rank > 0:
+        yield from ((f"{section}.lora_{side}_init_method", INITIAL) for side in "AB")
+
+
+def of_values(
+    known: Contract, config: Composed, overrides: Iterable[Override], own: Callable[[str], bool], launch: Launch
+) -> Iterator[Problem]:
+    """Values of its trainer that are ignored, that mean something else, or that are missing. own: whether the available
+    program has a word in its source."""
+    yield from of_contents(config, [f"{one}.checkpoint" for one in (ACTOR, "critic")], known.node.span.source)
+    yield from of_truths(known, overrides, own)
+    yield from of_missing(known, config, launch)
+
+
+def of_missing(known: Contract, config: Composed, launch: Launch) -> Iterator[Problem]:
+    """The name of the inference engine, which has no default (trainer/config/rollout/rollout.yaml:5)."""
+    engine = config.at(*ROLLOUT.split("."), "name").node
+    if engine is not None and engine.value == MISSING and engine.span.source is known.node.span.source:
+        message = Message("{key} is not given and has no default; set it to vllm or sglang", key=f"{ROLLOUT}.name")
+        yield Problem(REFUSED, message, launch.entry.span, harmless=launch.open)
+
+
 def taken_by_fine_tuning(config: Composed, own: Callable[[str], bool]) -> dict[str, Sequence[object]]:
     """Keys of its fine-tuning with their allowed values (trainer/sft_trainer.py, workers/config/engine.py,
     utils/dataset/multiturn_sft_dataset.py:94-112, utils/checkpoint/checkpoint_handler.py:197-219). own: whether the
@@ -108,6 +137,7 @@ def taken_by_fine_tuning(config: Composed, own: Callable[[str], bool]) -> dict[s
         "trainer.resume_mode": RESUMING,
         "engine.dtype": ("bfloat16", "float16"),
         **dict(_of_transformer(config, "engine")),
+        **dict(_of_adapters(config, "model.lora")),
     }
     if config.at("data", "custom_cls", "path").value is None:
         found |= {"data.pad_mode": ("right", "no_padding"), "data.truncation": ("error", "left", "right")}

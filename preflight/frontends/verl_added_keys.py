@@ -162,7 +162,8 @@ def next_to_known(
         if one.action not in ADDS or depth == len(path) or contract.has(one.key):
             continue
         section = contract.at(path[:depth]) if depth else contract.tree
-        inside = one.key.startswith(tuple(f"{name}." for name in (*ALWAYS, *built)))
+        direct = contract.fields_at(path)[1] or (contract.engine and depth == 1)
+        inside = direct and one.key.startswith(tuple(f"{name}." for name in (*ALWAYS, *built)))
         passed = any(word in part for part in path[:depth] for word in OPEN)
         if not isinstance(section, dict) or not section or inside or passed:
             continue
