@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from preflight.frontends.front_end import UNREAD
 from preflight.frontends.hydra_faults import DECAYS, INCREASES, REFUSED
+from preflight.frontends.model_families import of_families
 from preflight.frontends.registry_names import INITIAL
 from preflight.frontends.release_config_schema import Contract
 from preflight.frontends.verl_numbers import ACTOR, ROLLOUT, has_reference
@@ -117,6 +118,10 @@ def of_values(
     yield from of_contents(config, [f"{one}.checkpoint" for one in (ACTOR, "critic")], known.node.span.source)
     yield from of_truths(known, overrides, own)
     yield from of_missing(known, config, launch)
+    model = "actor_rollout_ref.model"
+    critic = config.at("algorithm", "adv_estimator").value == "gae" and config.at("critic", "enable").value is not False
+    others = (f"{model}.tokenizer_path", *(("critic.model.path",) if critic else ()))
+    yield from of_families(config, f"{model}.path", others, known.node.span.source)
 
 
 def of_missing(known: Contract, config: Composed, launch: Launch) -> Iterator[Problem]:
