@@ -3,7 +3,7 @@ modules."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 
 from preflight.frontends.front_end import UNREAD
 from preflight.frontends.hydra_faults import DECAYS, INCREASES, REFUSED
@@ -117,17 +117,24 @@ def of_values(
     program has a word in its source."""
     yield from of_contents(config, [f"{one}.checkpoint" for one in (ACTOR, "critic")], known.node.span.source)
     yield from of_truths(known, overrides, own)
-    yield from of_missing(known, config, launch)
+    yield from of_missing(known, config, {one.key for one in overrides}, launch)
     model = "actor_rollout_ref.model"
     critic = config.at("algorithm", "adv_estimator").value == "gae" and config.at("critic", "enable").value is not False
     others = (f"{model}.tokenizer_path", *(("critic.model.path",) if critic else ()))
     yield from of_families(config, f"{model}.path", others, known.node.span.source)
 
 
-def of_missing(known: Contract, config: Composed, launch: Launch) -> Iterator[Problem]:
-    """The name of the inference engine, which has no default (trainer/config/rollout/rollout.yaml:5)."""
+COMPLETE = frozenset(("data.train_files", "actor_rollout_ref.model.path"))
+"""Keys that every command of a user sets; one without them is a part of a command."""
+
+
+def of_missing(known: Contract, config: Composed, given: Set[str], launch: Launch) -> Iterator[Problem]:
+    """The name of the inference engine, which has no default (trainer/config/rollout/rollout.yaml:5). given: the keys
+    of the command."""
     engine = config.at(*ROLLOUT.split("."), "name").node
-    if engine is not None and engine.value == MISSING and engine.span.source is known.node.span.source:
+    lacks = engine is not None and engine.value == MISSING and engine.span.source is known.node.span.source
+    unknown = any(word.text is None and not (word.pieces and word.pieces[0].text) for word in launch.words)
+    if lacks and given >= COMPLETE and not unknown:
         message = Message("{key} is not given and has no default; set it to vllm or sglang", key=f"{ROLLOUT}.name")
         yield Problem(REFUSED, message, launch.entry.span, harmless=launch.open)
 
