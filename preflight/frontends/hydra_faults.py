@@ -16,7 +16,7 @@ from preflight.run.version_ranges import numbers
 from preflight.source.finding import Message
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.source_file import Source, Span
-from preflight.source.spelling import nearest
+from preflight.source.spelling import nearest, typing_errors
 
 REFUSED = "composition-refused"
 DECAYS = ("constant", "linear", "cosine", "inverse-square-root", "WSD")
@@ -241,7 +241,9 @@ def of_another_engine(contract: Contract, refused: Iterable[Refused]) -> Iterato
     for kind, one in refused:
         if kind == "unknown" and not contract.has(one.key):
             template = "{front_end} has no key {key} with model_engine={engine} and rejects the run{hint}"
-            hint = "; model_engine=megatron chooses Megatron's config" if ".megatron." in one.key else ""
+            hint: str = "; model_engine=megatron chooses Megatron's config" if ".megatron." in one.key else ""
+            if near := typing_errors(one.key, ("model_engine",)):
+                hint = Message("; did you mean {near}?", near=near[0])
             message = Message(template, front_end=contract.label, key=one.key, engine=contract.engine, hint=hint)
             yield Problem(UNREAD, message, one.key_span, unknown_option=True)
             return

@@ -134,9 +134,9 @@ def of_missing(known: Contract, config: Composed, given: Set[str], launch: Launc
     engine = config.at(*ROLLOUT.split("."), "name").node
     lacks = engine is not None and engine.value == MISSING and engine.span.source is known.node.span.source
     unknown = any(word.text is None and not (word.pieces and word.pieces[0].text) for word in launch.words)
-    if lacks and given >= COMPLETE and not unknown:
+    if lacks and given >= COMPLETE and not (unknown or launch.open):
         message = Message("{key} is not given and has no default; set it to vllm or sglang", key=f"{ROLLOUT}.name")
-        yield Problem(REFUSED, message, launch.entry.span, harmless=launch.open)
+        yield Problem(REFUSED, message, launch.entry.span)
 
 
 def taken_by_fine_tuning(config: Composed, own: Callable[[str], bool]) -> dict[str, Sequence[object]]:
