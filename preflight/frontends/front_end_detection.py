@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from preflight.dialects.undescribed_programs import MINDSPEED_MM, undescribed
 from preflight.loaders.document import Document, Node
 from preflight.source.lazy_regex import lazy_pattern
-from preflight.source.spelling import nearest
+from preflight.source.spelling import nearest, typing_errors
 
 _TRAINERS = lazy_pattern(
     r"(?:verl\.(?:trainer|experimental)|recipe)\.[\w.]*main\w*"
@@ -149,6 +149,20 @@ def _names_no_engine(text: str) -> bool:
     return found is not None and found[1] not in _ENGINES
 
 
+def _misspells_engine(text: str) -> bool:
+    """Whether a word chooses Megatron as the engine, but its key is misspelt, or not followed by an equals sign."""
+    key, _, value = text.lstrip("+").partition("=")
+    if value == "megatron":
+        return bool(typing_errors(key, ("model_engine",)))
+    return not value and key.rstrip(":") == "model_engine"
+
+
+def _tunes_megatron(text: str) -> bool:
+    """Whether an override chooses Megatron for fine-tuning, even if its name is misspelt."""
+    chosen = ("engine=megatron", "optim=megatron")
+    return text in chosen or (text.startswith(("engine=", "optim=")) and bool(typing_errors(text, chosen)))
+
+
 def _leaves_engine_out(document: Document) -> bool:
     """Whether a launch of the main trainer overrides sizes of Megatron in the default config and chooses no engine, so
     that the config of another engine, which has no such section, rejects it. Unknown words and the caller's may choose
@@ -167,9 +181,11 @@ def is_verl(document: Document) -> bool:
     texts = [word.text or "" for word in words]
     if any(_MEGATRON.fullmatch(text) or _names_no_engine(text) for text in texts):
         return _TRAINERS.fullmatch(entry_text(document)) is not None
+    if entry_text(document) in _MAIN_TRAINER and any(map(_misspells_engine, texts)):
+        return True
     if any(map(_SIZES.match, texts)) and _TRAINERS.fullmatch(entry_text(document)) is not None:
         return any(_OWN_CONFIG.fullmatch(text) for text in texts) or _leaves_engine_out(document)
-    return "engine=megatron" in texts and entry_text(document) in _TUNERS
+    return entry_text(document) in _TUNERS and "engine=mindspeed" not in texts and any(map(_tunes_megatron, texts))
 
 
 _NEMO_RL = lazy_pattern(

@@ -16,7 +16,7 @@ from preflight.run.version_ranges import numbers
 from preflight.source.finding import Message
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.source_file import Source, Span
-from preflight.source.spelling import nearest
+from preflight.source.spelling import nearest, typing_errors
 
 REFUSED = "composition-refused"
 DECAYS = ("constant", "linear", "cosine", "inverse-square-root", "WSD")
@@ -241,7 +241,9 @@ def of_another_engine(contract: Contract, refused: Iterable[Refused]) -> Iterato
     for kind, one in refused:
         if kind == "unknown" and not contract.has(one.key):
             template = "{front_end} has no key {key} with model_engine={engine} and rejects the run{hint}"
-            hint = "; model_engine=megatron chooses Megatron's config" if ".megatron." in one.key else ""
+            hint: str = "; model_engine=megatron chooses Megatron's config" if ".megatron." in one.key else ""
+            if near := typing_errors(one.key, ("model_engine",)):
+                hint = Message("; did you mean {near}?", near=near[0])
             message = Message(template, front_end=contract.label, key=one.key, engine=contract.engine, hint=hint)
             yield Problem(UNREAD, message, one.key_span, unknown_option=True)
             return
@@ -253,11 +255,15 @@ ALWAYS = ("actor_rollout_ref.actor", "actor_rollout_ref.rollout", "actor_rollout
 
 
 def of_classes(
-    contract: Contract, overrides: Iterable[Override], others: Sequence[Contract] = (), stated: bool = False
+    contract: Contract,
+    overrides: Iterable[Override],
+    others: Sequence[Contract] = (),
+    stated: bool = False,
+    made: Sequence[str] = ALWAYS,
 ) -> Iterator[Problem]:
-    """Keys that + adds to a section whose class has no such field."""
+    """Keys that + adds to a section whose class has no such field. made: the sections that a run turns into classes."""
     for one in overrides:
-        if one.action not in ("add", "force") or not one.key.startswith(tuple(f"{name}." for name in ALWAYS)):
+        if one.action not in ("add", "force") or not one.key.startswith(tuple(f"{name}." for name in made)):
             continue
         length, fields = contract.fields_at(one.path)
         if not fields or one.path[length] in fields:

@@ -15,6 +15,7 @@ from preflight.frontends.dotted_config import Dotted, opener, typed
 from preflight.frontends.front_end import FrontEnd, unread
 from preflight.frontends.megatron_run import Typed, mentions
 from preflight.frontends.megatron_run import read as reading
+from preflight.frontends.model_families import of_families
 from preflight.frontends.nemo_rl_accepted_values import (
     defines,
     loads_itself,
@@ -151,7 +152,7 @@ OPTIONAL = frozenset(
         *("vllm_tensor_parallel_size", "vllm_pipeline_parallel_size", "vllm_expert_parallel_size"),
         *("vllm_async_engine", "val_global_batch_size", "val_micro_batch_size", "teacher_megatron_enabled"),
         *("val_period", "teacher_tensor_model_parallel_size", "teacher_pipeline_model_parallel_size"),
-        *("teacher_context_parallel_size", "generation_top_p", "nemo_adv_estimator"),
+        *("teacher_context_parallel_size", "generation_top_p", "nemo_adv_estimator", "use_cispo"),
         *("value_megatron_enabled", "value_tensor_model_parallel_size", "value_pipeline_model_parallel_size"),
         *("value_context_parallel_size", "teacher_dtensor_enabled"),
         *("checkpointing_enabled", "save_period", "checkpoint_metric", "async_grpo_enabled", "batch_multiplier"),
@@ -357,6 +358,8 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
     own = partial(_defined, document=document, surroundings=surroundings)
     made.parsed.faults += of_choices(config, own, release if sure else "")
     made.parsed.faults += of_sizes(config)
+    roles = {"ppo": ("value.model_name",), "distillation": ("teacher.model_name",)}.get(_algorithm(config, release), ())
+    made.parsed.faults += of_families(config, "policy.model_name", ("policy.tokenizer.name", *roles))
     known = partial(_registered, wanted=wanted, document=document, surroundings=surroundings)
     made.parsed.faults += of_registries(config, release, sure, known)
     made.parsed.faults += list(of_own_code(config, release, wanted, document.source, made.parsed.faults))

@@ -10,6 +10,7 @@ from itertools import islice
 from preflight.dialects import Surroundings
 from preflight.frontends.front_end import UNREAD
 from preflight.frontends.hydra_faults import DECAYS, INCREASES, REFUSED
+from preflight.frontends.registry_names import INITIAL
 from preflight.loaders.composition.resolved_values import ARITHMETIC, Composed
 from preflight.loaders.document import Document, Node, Problem
 from preflight.program.checkout.framework_discovery import Files, listed
@@ -63,6 +64,8 @@ def _switched(config: Composed, release: str) -> Iterator[tuple[str, tuple[str, 
         yield "policy.generation.vllm_cfg.precision", ENGINE_TYPES
     if config.at(*megatron, "fp8_cfg", "enabled").value is True:
         yield from ((f"policy.megatron_cfg.fp8_cfg.{key}", values) for key, values in FP8.items())
+    if config.at(*megatron, "peft", "enabled").value is True:
+        yield from ((f"policy.megatron_cfg.peft.lora_{side}_init_method", INITIAL) for side in "AB")
     experts = config.at(*megatron, "expert_model_parallel_size").value
     if isinstance(experts, int) and experts > 1 and numbers(release) >= READS_DISPATCHER:
         yield "policy.megatron_cfg.moe_token_dispatcher_type", ("allgather", "alltoall", "flex")

@@ -8,7 +8,7 @@ from functools import cache
 
 from preflight import schemas
 from preflight.dialects.megatron.parsing import Parsed
-from preflight.frontends.front_end import FrontEnd
+from preflight.frontends.front_end import UNREAD, FrontEnd
 from preflight.frontends.hydra_faults import REFUSED
 from preflight.frontends.refusal_rows import Row, identity
 from preflight.frontends.refusals import of_code
@@ -17,7 +17,7 @@ from preflight.loaders.document import Document, Node, Problem, Unknown, Word
 from preflight.source.finding import Message
 from preflight.source.record import NamedTuple
 from preflight.source.source_file import Source, Span
-from preflight.source.spelling import anagram_of, nearest
+from preflight.source.spelling import anagram_of, nearest, typing_errors
 
 FOLDER = "frontends/refusals"
 SLIP = 0.75
@@ -297,6 +297,12 @@ SGLANG_WORDS: Mapping[str, Sequence[str]] = {
     "disaggregation-transfer-backend": ("mooncake", "nixl", "ascend", "fake"),
 }
 """Options with choices, and their words."""
+SGLANG_SWITCHES = (
+    *("enable-dp-attention", "enable-dp-lm-head", "cuda-graph-bs", "enable-deterministic-inference"),
+    *("disable-radix-cache", "disable-cuda-graph", "disable-overlap-schedule", "tool-call-parser", "reasoning-parser"),
+    *("enable-deepep-moe", "enable-metrics", "disable-custom-all-reduce", "enable-mixed-chunk"),
+)
+"""Some of its switches and other options."""
 
 
 def of_sglang(words: Sequence[Word], prefix: str) -> Iterator[Problem]:
@@ -305,6 +311,7 @@ def of_sglang(words: Sequence[Word], prefix: str) -> Iterator[Problem]:
     for at, word in enumerate(words):
         name, equal, value = (word.text or "").partition("=")
         option = name.removeprefix(prefix)
+        yield from _misspelt(word, option, prefix) if option != name else ()
         if option == name or not (option in SGLANG_INTEGERS or option in SGLANG_NUMBERS or option in SGLANG_WORDS):
             continue
         own = word if equal else words[at + 1] if at + 1 < len(words) else None
@@ -323,6 +330,16 @@ def of_sglang(words: Sequence[Word], prefix: str) -> Iterator[Problem]:
             yield Problem(
                 REFUSED, Message("{name} must be {kind}, not {value:.60}", name=name, kind=kind, value=text), own.span
             )
+
+
+def _misspelt(word: Word, option: str, prefix: str) -> Iterator[Problem]:
+    """A misspelt option of SGLang: the parser accepts beginnings of its options, and drops other words."""
+    known = (*SGLANG_INTEGERS, *SGLANG_NUMBERS, *SGLANG_WORDS, *SGLANG_SWITCHES)
+    near = () if any(one.startswith(option.replace("_", "-")) for one in known) else typing_errors(option, known)
+    if near:
+        template = "SGLang has no option {name}, so it is dropped; did you mean {near}?"
+        message = Message(template, name=f"{prefix}{option}", near=f"{prefix}{near[0]}")
+        yield Problem(UNREAD, message, word.span, harmless=True, unknown_option=True)
 
 
 def _is_number(text: str, *, whole: bool) -> bool:

@@ -21,6 +21,8 @@ SLIP = 0.72
 """The similarity from which a name is a misspelling of another one."""
 OPTIMIZERS = ("adam", "sgd", "lion", "muon", "adaptive_muon", "dist_muon")
 """megatron/core/optimizer/__init__.py, _get_megatron_optimizer_based_on_param_groups and get_megatron_optimizer."""
+INITIAL = ("xavier", "normal", "kaiming", "zero")
+"""Initial weights of adapters: src/megatron/bridge/peft/utils.py:1157, _get_init_fn."""
 READS = (".parquet", ".json", ".jsonl")
 """verl/utils/dataset/rl_dataset.py, _read_files_and_tokenize."""
 BY_ENDING = (0, 7)

@@ -14,7 +14,7 @@ from preflight.loaders.document import Node, Problem, Unknown
 from preflight.source.finding import Message
 from preflight.source.record import NamedTuple
 from preflight.source.source_file import Span
-from preflight.source.spelling import nearest
+from preflight.source.spelling import nearest, typing_errors
 from preflight.source.typing_without_import import Any
 
 Kind = Any
@@ -110,7 +110,7 @@ class Fields:
                 for inner in names[name]:
                     yield from self.unread(inner, (*path, name))
             elif name not in self.beneath and (near := nearest(name, list(names), SLIP)):
-                slip = near not in given or nearest(name, [near], CLOSE)
+                slip = near not in given or nearest(name, [near], CLOSE) or typing_errors(name, [near])
                 if slip and given.get(near) is not entry.key.span.source:
                     yield entry.key, name, near
 

@@ -18,7 +18,6 @@ from preflight.frontends.hydra_faults import (
     malformed,
     of_another_engine,
     of_choices,
-    of_classes,
     of_groups,
     of_interpolations,
     of_keys,
@@ -31,7 +30,8 @@ from preflight.frontends.refusals import of_code
 from preflight.frontends.registry_names import misspelt, of_files, of_verl
 from preflight.frontends.release_config_schema import Contract, contract, lacks, made_since, nearest_release
 from preflight.frontends.release_detection import Shown, of_overrides, shown, with_evidence
-from preflight.frontends.verl_accepted_values import of_entry, of_loggers, of_name, taken
+from preflight.frontends.verl_accepted_values import of_entry, of_loggers, of_name, of_values, taken
+from preflight.frontends.verl_added_keys import of_added
 from preflight.frontends.verl_async_trainers import NAMES as VARIANTS
 from preflight.frontends.verl_async_trainers import lacks_check, of_variant, starts
 from preflight.frontends.verl_numbers import of_sizes, of_words
@@ -105,15 +105,13 @@ def lengths(run: Run) -> None:
     run.lose("max_position_embeddings", NETWORK)
 
 
-@derives("train_iters", "lr_warmup_iters", "lr_warmup_fraction", "adam_beta1", "adam_beta2")
+@derives("train_iters", "lr_warmup_iters", "lr_warmup_fraction")
 def optimizer(run: Run) -> None:
-    """The length of the run follows from the data; -1 means not set."""
+    """The length of the run follows from the data; -1 means not set. The betas are not passed on to Megatron
+    (verl/utils/megatron/optimizer.py:125)."""
     run.lose("train_iters", "the number of prompts is in the data")
     run.lose("lr_warmup_iters", "it depends on the number of steps")
     run.lose("lr_warmup_fraction", "it depends on the number of steps")
-    betas = run.optim_betas
-    run.derive("adam_beta1", betas[0], of="optim_betas")
-    run.derive("adam_beta2", betas[1], of="optim_betas")
 
 
 @derives("virtual_pipeline_model_parallel_size", "microbatch_group_size_per_vp_stage")
@@ -295,7 +293,10 @@ def _of_composition(run: Composition, before: Sequence[Problem]) -> list[Problem
     if run.whole:
         own = partial(mentions, front_end, document=document, surroundings=surroundings)
         faults += of_keys(known, run.unread(run.refused), others, stated)
-        faults += of_classes(known, run.set_, others, stated)
+        core = [flag.dest for flag in front_end.keys.core.options.values()]
+        assert document.launch is not None
+        faults += of_values(known, run.config, run.set_, own, document.launch)
+        faults += of_added(known, run.config, run.set_, core, own, others, stated)
         faults += of_interpolations(run.config, run.set_)
         faults += of_choices(known, run.config, run.source, dict(taken(known, run.config, own)), ALWAYS)
         faults += _of_code(known, run.config, own, document, surroundings, [*before, *faults])

@@ -3,16 +3,20 @@ modules."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 
+from preflight.frontends.front_end import UNREAD
 from preflight.frontends.hydra_faults import DECAYS, INCREASES, REFUSED
+from preflight.frontends.model_families import of_families
+from preflight.frontends.registry_names import INITIAL
 from preflight.frontends.release_config_schema import Contract
 from preflight.frontends.verl_numbers import ACTOR, ROLLOUT, has_reference
+from preflight.loaders.composition.overrides import Override
 from preflight.loaders.composition.resolved_values import Composed
 from preflight.loaders.document import Launch, Node, Problem, Word
 from preflight.source.finding import Message
 from preflight.source.source_file import Source
-from preflight.source.spelling import anagram_of, nearest
+from preflight.source.spelling import anagram_of, meant_boolean, nearest
 
 DISTANCES = tuple(f"{name}{sign}" for name in "kl k1 abs mse k2 low_var_kl k3".split() for sign in ("", "+"))
 """Estimators of the distance to the reference (verl/trainer/ppo/core_algos.py, kl_penalty)."""
@@ -23,6 +27,10 @@ LOGGERS = (
     *("rl_insight", "tracking"),
 )
 """verl/utils/tracking.py, of all releases."""
+CONTENTS = ("model", "optimizer", "extra", "hf_model")
+"""Parts of a checkpoint (verl/utils/checkpoint/checkpoint_manager.py, of all releases)."""
+MISSING = "???"
+"""A value without which Hydra stops."""
 RESUMING = ("disable", "auto", "resume_path")
 ENGINE_TYPES = ("auto", "half", "float16", "bfloat16", "float", "float32")
 """The types of values that vLLM and SGLang accept."""
@@ -51,6 +59,7 @@ def _listed(known: Contract, config: Composed) -> Iterator[tuple[str, Sequence[o
     yield f"{ACTOR}.optim.weight_decay_incr_style", INCREASES
     yield "trainer.resume_mode", RESUMING
     yield f"{ROLLOUT}.dtype", ENGINE_TYPES
+    yield from _of_adapters(config, "actor_rollout_ref.model.lora")
     for section in _networks(config):
         yield from _of_transformer(config, section)
     if config.at("actor_rollout_ref", "model", "external_lib").value is not None:
@@ -94,6 +103,42 @@ def _of_transformer(config: Composed, section: str) -> Iterator[tuple[str, Seque
     yield from ((f"{own}.{key}", values) for key, values in TRANSFORMER.items() if read[key])
 
 
+def _of_adapters(config: Composed, section: str) -> Iterator[tuple[str, Sequence[object]]]:
+    """The words of Megatron-Bridge's adapters, if there are any."""
+    rank = config.at(*section.split("."), "rank").value
+    if isinstance(rank, int) and rank > 0:
+        yield from ((f"{section}.lora_{side}_init_method", INITIAL) for side in "AB")
+
+
+def of_values(
+    known: Contract, config: Composed, overrides: Iterable[Override], own: Callable[[str], bool], launch: Launch
+) -> Iterator[Problem]:
+    """Values of its trainer that are ignored, that mean something else, or that are missing. own: whether the available
+    program has a word in its source."""
+    yield from of_contents(config, [f"{one}.checkpoint" for one in (ACTOR, "critic")], known.node.span.source)
+    yield from of_truths(known, overrides, own)
+    yield from of_missing(known, config, {one.key for one in overrides}, launch)
+    model = "actor_rollout_ref.model"
+    critic = config.at("algorithm", "adv_estimator").value == "gae" and config.at("critic", "enable").value is not False
+    others = (f"{model}.tokenizer_path", *(("critic.model.path",) if critic else ()))
+    yield from of_families(config, f"{model}.path", others, known.node.span.source)
+
+
+COMPLETE = frozenset(("data.train_files", "actor_rollout_ref.model.path"))
+"""Keys that every command of a user sets; one without them is a part of a command."""
+
+
+def of_missing(known: Contract, config: Composed, given: Set[str], launch: Launch) -> Iterator[Problem]:
+    """The name of the inference engine, which has no default (trainer/config/rollout/rollout.yaml:5). given: the keys
+    of the command."""
+    engine = config.at(*ROLLOUT.split("."), "name").node
+    lacks = engine is not None and engine.value == MISSING and engine.span.source is known.node.span.source
+    unknown = any(word.text is None and not (word.pieces and word.pieces[0].text) for word in launch.words)
+    if lacks and given >= COMPLETE and not (unknown or launch.open):
+        message = Message("{key} is not given and has no default; set it to vllm or sglang", key=f"{ROLLOUT}.name")
+        yield Problem(REFUSED, message, launch.entry.span)
+
+
 def taken_by_fine_tuning(config: Composed, own: Callable[[str], bool]) -> dict[str, Sequence[object]]:
     """Keys of its fine-tuning with their allowed values (trainer/sft_trainer.py, workers/config/engine.py,
     utils/dataset/multiturn_sft_dataset.py:94-112, utils/checkpoint/checkpoint_handler.py:197-219). own: whether the
@@ -104,6 +149,7 @@ def taken_by_fine_tuning(config: Composed, own: Callable[[str], bool]) -> dict[s
         "trainer.resume_mode": RESUMING,
         "engine.dtype": ("bfloat16", "float16"),
         **dict(_of_transformer(config, "engine")),
+        **dict(_of_adapters(config, "model.lora")),
     }
     if config.at("data", "custom_cls", "path").value is None:
         found |= {"data.pad_mode": ("right", "no_padding"), "data.truncation": ("error", "left", "right")}
@@ -126,6 +172,43 @@ def of_loggers(config: Composed, source: Source, own: Callable[[str], bool]) -> 
         hint: str = Message("; did you mean {near}?", near=near) if near else ""
         message = Message("verl has no logger {value:.60}{hint}", value=one.value, hint=hint)
         yield Problem(REFUSED, message, one.span)
+
+
+def of_contents(config: Composed, sections: Sequence[str], source: Source) -> Iterator[Problem]:
+    """Parts of a checkpoint that verl does not know: it saves and loads those whose names are in the list, and never
+    reads the others (utils/checkpoint/checkpoint_manager.py:72-142). source: the program's config."""
+    seen: set[int] = set()  # the parts to load are those to save unless they are given
+    for key in (f"{section}.{action}_contents" for section in sections for action in ("save", "load")):
+        node = config.at(*key.split(".")).node
+        if node is None or node.kind != "sequence" or node.span.source is source:
+            continue
+        for one in node.items:
+            if not isinstance(one.value, str) or "$" in one.value or one.value in CONTENTS or one.span.start in seen:
+                continue
+            seen.add(one.span.start)
+            near = nearest(one.value.lower(), CONTENTS, 0.5)
+            hint: str = Message("; did you mean {near}?", near=near) if near else ""
+            template = "verl ignores {value:.60} in {key}, which accepts {choices:and}{hint}"
+            message = Message(template, value=one.value, key=key, choices=CONTENTS, hint=hint)
+            yield Problem(UNREAD, message, one.span, harmless=True)
+
+
+def of_truths(known: Contract, overrides: Iterable[Override], own: Callable[[str], bool]) -> Iterator[Problem]:
+    """Words that are meant as false or null, but are texts for Hydra, which only knows true, false and null: Python
+    takes a text for true. own: whether the available program has a word in its source."""
+    for one in overrides:
+        value = one.node.value if one.node is not None and one.node.kind == "scalar" else None
+        if not isinstance(value, str) or one.action == "delete" or not known.has(one.key):
+            continue
+        default = known.at(one.path)
+        if isinstance(default, bool) and (value.lower() in ("no", "off", "none") or meant_boolean(value) is False):
+            template = "{key} is the text {value}, which counts as true; write False"
+        elif value in ("None", "none") and (default is None or isinstance(default, int | float)) and not own(value):
+            template = "{key} is the text {value}, not null; Hydra reads only null as no value"
+        else:
+            continue
+        assert one.node is not None
+        yield Problem(REFUSED, Message(template, key=one.key, value=value), one.node.span, harmless=True)
 
 
 def of_entry(launch: Launch) -> Iterator[Problem]:

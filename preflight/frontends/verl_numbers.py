@@ -145,6 +145,7 @@ def of_fine_tuning(config: Composed, own: Source) -> Iterator[Problem]:
         found = _typed(config, key, own)
         if found is not None and not (key in SFT_PERIODS and found.value == EACH_EPOCH):
             yield from _text(key, found)
+            yield from _of_size(key, found)
 
 
 def _of_transformer(section: str) -> tuple[Switched, ...]:
@@ -186,8 +187,17 @@ def _of_number(key: str, found: Found) -> Iterator[Problem]:
         yield from _text(key, found)
     elif value is None and key in NEVER_NULL:
         yield Problem(REFUSED, Message("{key} must be a number, not null", key=key), node.span)
-    elif key in COUNTS and isinstance(value, float):
+    else:
+        yield from _of_size(key, found)
+
+
+def _of_size(key: str, found: Found) -> Iterator[Problem]:
+    """A size that is a fraction or less than 1."""
+    value, node = found.value, found.node
+    assert node is not None
+    parallel = key.endswith("_parallel_size") and not key.startswith(ROLLOUT)
+    if (key in COUNTS or parallel) and isinstance(value, float):
         message = Message("{key} is {value}; it must be an integer", key=key, value=value)
         yield Problem(REFUSED, message, node.span)
-    elif key in SIZES and isinstance(value, int) and not isinstance(value, bool) and value < 1:
+    elif (key in SIZES or parallel) and isinstance(value, int) and not isinstance(value, bool) and value < 1:
         yield Problem(REFUSED, Message("{key} is {value}; it must be at least 1", key=key, value=value), node.span)

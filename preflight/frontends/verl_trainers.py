@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 
 from preflight.dialects import Reading, Surroundings
@@ -11,20 +11,23 @@ from preflight.dialects.megatron.options import Flag
 from preflight.frontends import colocated_models
 from preflight.frontends.dotted_config import Dotted, typed
 from preflight.frontends.front_end import UNREAD, FrontEnd, data, doubted
-from preflight.frontends.hydra_faults import malformed, of_choices, of_interpolations, of_keys
+from preflight.frontends.hydra_faults import REFUSED, malformed, of_choices, of_interpolations, of_keys
 from preflight.frontends.megatron_run import mentions, package_of
 from preflight.frontends.megatron_run import read as reading
 from preflight.frontends.published_architecture import NETWORK
 from preflight.frontends.registry_names import OPTIMIZERS, misspelt
-from preflight.frontends.release_config_schema import contract, nearest_release
+from preflight.frontends.release_config_schema import Contract, contract, nearest_release
 from preflight.frontends.release_detection import of_overrides, shown, with_evidence
 from preflight.frontends.verl import RELEASES, VERL, adapters, forced, may_be_any, network, optimizer, read_ppo, stages
-from preflight.frontends.verl_accepted_values import of_loggers, taken_by_fine_tuning
+from preflight.frontends.verl_accepted_values import of_contents, of_loggers, of_truths, taken_by_fine_tuning
+from preflight.frontends.verl_added_keys import TUNED, TUNING, next_to_known, of_tuning, passed_on
 from preflight.frontends.verl_numbers import of_fine_tuning
 from preflight.loaders.composition.overrides import Override, apply, read_override
 from preflight.loaders.composition.resolved_values import Composed
 from preflight.loaders.document import Document, Node, Problem
 from preflight.loaders.tree_from_data import json_tree
+from preflight.source.finding import Message
+from preflight.source.spelling import nearest
 from preflight.source.typing_without_import import Any
 
 FINE_TUNING = "sft"
@@ -125,8 +128,11 @@ def _of_sft(
     assert document.launch is not None
     chosen = {one.key: str(one.node.value) for one in overrides if one.key in GROUPS and one.node is not None}
     theirs = any((word.text or "").startswith(("--config", "-c")) for word in document.launch.words)
-    plain = chosen.get("engine") == chosen.get("optim") == "megatron" and chosen.get("model", "hf_model") == "hf_model"
-    if document.launch.entry.text not in ENTRIES or theirs or not plain or any("@" in one.key for one in overrides):
+    if document.launch.entry.text not in ENTRIES or theirs or any("@" in one.key for one in overrides):
+        return []
+    if groups := list(_of_groups(overrides, chosen)):
+        return groups
+    if not chosen.get("engine") == chosen.get("optim") == "megatron" or chosen.get("model", "hf_model") != "hf_model":
         return []
     said = shown(VERL, document, surroundings)
     set_ = [one for one in overrides if one.key not in GROUPS]
@@ -136,9 +142,10 @@ def _of_sft(
     known = contract("verl", release).of_engine(FINE_TUNING)
     if known is None:
         return []
-    others = [one for other in RELEASES if other != release and (one := contract("verl", other).of_engine(FINE_TUNING))]
+    trainers = [contract("verl", one) for one in RELEASES if one != release]
+    others = [one for other in trainers if (one := other.of_engine(FINE_TUNING))]
     tree, refused = apply(known.node, set_)
-    config, source = Composed(tree), known.node.span.source
+    config = Composed(tree)
     own = partial(mentions, front_end, document=document, surroundings=surroundings)
     package = package_of(front_end, document, surroundings)
     unread = [
@@ -146,12 +153,46 @@ def _of_sft(
     ]
     return [
         *of_keys(known, unread, others, surroundings.request.target is not None),
+        *of_tuning(contract("verl", release), set_, own, trainers),
+        *passed_on(TUNING, set_, [flag.dest for flag in front_end.keys.core.options.values()], own),
+        *next_to_known(known, set_, tuple(TUNED), own, others),
         *of_interpolations(config, set_),
+        *_of_values(known, config, set_, own),
+    ]
+
+
+def _of_values(
+    known: Contract, config: Composed, overrides: Sequence[Override], own: Callable[[str], bool]
+) -> list[Problem]:
+    """Values that its own code does not accept, or ignores. own: whether the available program has a name."""
+    source = known.node.span.source
+    return [
         *of_choices(known, config, source, taken_by_fine_tuning(config, own), (), mild=()),
         *of_fine_tuning(config, source),
         *of_loggers(config, source, own),
+        *of_contents(config, ["checkpoint"], source),
+        *of_truths(known, overrides, own),
         *misspelt(config, {"optim.optimizer": OPTIMIZERS}, own, source),
     ]
+
+
+ENGINES = ("automodel", "fsdp", "megatron", "mindspeed", "torchtitan", "veomni")
+"""Options of the groups engine and optim in any release (trainer/config/engine, trainer/config/optim)."""
+
+
+def _of_groups(overrides: Sequence[Override], chosen: Mapping[str, str]) -> Iterator[Problem]:
+    """A misspelt engine or optimizer, and an optimizer that is not Megatron's: its class lacks the values that verl
+    passes on to Megatron (utils/megatron/optimizer.py:121-132)."""
+    for one in overrides:
+        name = chosen.get(one.key, "") if one.key in ("engine", "optim") else ""
+        near = nearest(name, ENGINES, 0.75) if name and name not in ENGINES else ""
+        if near:
+            template = "verl has no {group}/{value:.60}.yaml; did you mean {near}?"
+            message = Message(template, group=one.key, value=name, near=near)
+            yield Problem(REFUSED, message, one.value.span if one.value is not None else one.key_span)
+        elif one.key == "engine" and name == "megatron" and chosen.get("optim", "fsdp") == "fsdp":
+            template = "engine=megatron needs optim=megatron; the optimizer of FSDP, the default, has no min_lr"
+            yield Problem(REFUSED, Message(template), one.key_span)
 
 
 @cache

@@ -66,6 +66,17 @@ def slips(word: str, known: Iterable[str], cutoff: float = 0.78) -> tuple[str, .
     return tuple(close) if len(close) > 1 and _as_alike(word, *close) else tuple(close[:1])
 
 
+def typing_errors(word: str, known: Iterable[str]) -> tuple[str, ...]:
+    """The known words from which a word differs only in case or separators, in one letter, or in two swapped letters,
+    the closest kind first; those with another number are other words."""
+    names = tuple(known)
+    if word in names or len(word) > LONGEST or not may_compare(len(names)):
+        return ()
+    tests = (_same_letters, _letter_off, _swapped)
+    found = (tuple(name for name in names if test(word, name) and not _other_number(word, name)) for test in tests)
+    return next(filter(None, found), ())
+
+
 def _as_alike(word: str, one: str, other: str) -> bool:
     """Whether a word is equally similar to both others."""
     from difflib import SequenceMatcher

@@ -156,7 +156,7 @@ MS_SWIFT.add(
     refuse(
         "memory-share-of-engine",
         all_of(
-            a.rlhf_type == "grpo",
+            GENERATES,
             a.use_vllm,
             a.vllm_mode != "server",
             a.vllm_gpu_memory_utilization.given,

@@ -3,7 +3,7 @@
 from preflight.dialects.megatron import megatron_names
 from preflight.frontends.front_end import names
 from preflight.lint.constraint import Constraint, ConstraintSet, refuse
-from preflight.lint.expressions import Expression, Handles, all_of
+from preflight.lint.expressions import Expression, Handles, all_of, any_of
 
 LATE = "the run fails when the schedule is created, after the models are built"
 CORE = "megatron/core/optimizer_param_scheduler.py"
@@ -55,7 +55,8 @@ def of_schedule(warmup: Expression, trains: Expression, uncapped: str = "") -> t
     )
 
 
-VERL.add(*of_schedule(a.optim_warmup_steps, a.nnodes.is_set))
+TUNES = a.entry == "verl.trainer.sft_trainer"
+VERL.add(*of_schedule(a.optim_warmup_steps, any_of(a.nnodes.is_set, TUNES)))
 NEMO_RL.add(*of_schedule(a.lr_warmup_iters, a.megatron_enabled, "<0.6")[:-1])
 """Its configs cannot set a WSD decay length. From 0.6 on its Megatron-Bridge (95e5f38f,
 src/megatron/bridge/training/config.py:1375) caps the warm-up one step before the end of the decay."""
