@@ -49,7 +49,7 @@ MINDFORMERS.add(
     ),
     refuse(
         "norm-epsilon-too-large",
-        all_of(training, EPSILON >= 0.01),
+        all_of(training, EPSILON >= 1e-4),
         message="rms_norm_eps is {model.model_config.rms_norm_eps}, but usual values are 1e-5 and 1e-6; a digit of the "
         "exponent may be missing",
         why="epsilon is added to the mean square, so a large value shrinks every activation",
