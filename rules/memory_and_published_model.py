@@ -188,7 +188,7 @@ def differs_from_published(job: Job) -> Iterator[Finding | Unverified]:
         yield from _traits(job, model)
     elif not odd:
         yield from _layers(job, model)
-    if len(odd) != 1 or _is_another_network(job, model):
+    if len(odd) != 1 or _is_another_network(job, model) or _is_cut(job, model, odd[0]):
         return
     value = known[odd[0]]
     theirs = Message(COMPARED[odd[0]], size=model.sizes[odd[0]])
@@ -201,6 +201,13 @@ def _is_another_network(job: Job, model: Published) -> bool:
     own = job.plan.model
     deeper = isinstance(own.layers.raw, int) and own.layers.raw > model.sizes["layers"] * PADDED
     return deeper or (own.latent.raw is True and "kv_lora" not in model.traits)
+
+
+def _is_cut(job: Job, model: Published, odd: str) -> bool:
+    """Whether the run is a shortened trial: tests of networks with experts keep few layers, and few experts."""
+    layers = job.plan.model.layers.raw
+    kept = isinstance(layers, int) and layers >= model.sizes["layers"] * SHORTENED
+    return odd in ("experts", "top_k", "expert_ffn") and not kept
 
 
 def _candidates(names: Iterable[str], job: Job) -> Iterator[Published]:

@@ -89,7 +89,7 @@ SCORES = {
 def _scores(job: Job, model: Published) -> Iterator[Finding]:
     """The router computes its scores with another function."""
     a = job.arguments
-    name = SCORES.get(a.get("kind").raw)
+    name = SCORES.get(_kind(job))
     value = a.get(name) if name is not None else None
     if value is None or not value.known or (name == SCORES[None] and a.given("moe_router_topk") is None):
         return
@@ -100,6 +100,12 @@ def _scores(job: Job, model: Published) -> Iterator[Finding]:
     if own != wanted and own in ("sigmoid", "softmax"):
         theirs = Message("router scores computed with {function}", function=wanted)
         yield differs(model, theirs, own, job.place(value, job.plan.model.experts))
+
+
+def _kind(job: Job) -> str | None:
+    """The kind of a MindFormers config; None for a run of Megatron."""
+    kind = job.arguments.get("kind").raw
+    return kind if job.target.framework in LENIENT and isinstance(kind, str) else None
 
 
 EPSILON = ("layernorm_epsilon", "norm_epsilon")
@@ -116,7 +122,7 @@ def _epsilon(job: Job, model: Published) -> Iterator[Finding]:
     """Another epsilon of the norms."""
     wanted = model.traits.get("eps")
     a = job.arguments
-    found = (*map(a.given, STATED), *map(a.get, EPSILON if a.get("kind").raw is None else ()))
+    found = (*map(a.given, STATED), *map(a.get, EPSILON if _kind(job) is None else ()))
     value = next((v for v in found if v is not None and isinstance(v.raw, float)), None)
     if wanted is None or value is None or not isinstance(value.raw, float) or value.raw <= 0:
         return
@@ -155,7 +161,8 @@ def _rotary_part(job: Job, model: Published) -> Iterator[Finding]:
 
 def _rotary_factor(job: Job, model: Published) -> Iterator[Finding]:
     """Another factor of the scaled rotary positions."""
-    value, wanted = job.arguments.given("rope_scaling_factor"), model.traits.get("factor")
+    a, wanted = job.arguments, model.traits.get("factor")
+    value = a.given("rope_scaling_factor") or (a.get("rope_scaling_factor") if a.given("rope_scaling_type") else None)
     if value is None or wanted is None or not isinstance(value.raw, (int, float)) or value.raw in (wanted, 1):
         return
     theirs = Message("rotary positions scaled by {factor}", factor=wanted)

@@ -25,7 +25,7 @@ class Published(NamedTuple):
     name: str
     sizes: Mapping[str, int]
     source: str
-    traits: Mapping[str, float]
+    traits: Mapping[str, int]
 
 
 _FIELDS = {"groups": "query_groups", "vocabulary": "vocab", "head": "head_dim"}

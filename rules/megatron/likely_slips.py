@@ -391,7 +391,7 @@ MEGATRON.add(
         "trains-in-float32",
         all_of(
             TRAINS,
-            a.entry.is_in("pretrain_gpt.py", "posttrain_gpt.py", ""),
+            a.entry.is_in("pretrain_gpt.py", ""),
             ~a.bf16,
             ~a.fp16,
             any_of(

@@ -44,7 +44,7 @@ MEGATRON.add(
     ),
     refuse(
         "gate-missing-with-rms-norm",
-        all_of(RMS, a.position_embedding_type == "rope", ~a.add_bias_linear, ~gated, ~a.geglu, ~a.squared_relu),
+        all_of(RMS, a.position_embedding_type == "rope", ~a.add_bias_linear, ~a.gated_linear_unit, ~a.squared_relu),
         message=(
             "the MLP has no gate and uses GELU, but published networks with RMSNorm and rotary positions have a gated "
             "MLP or a squared ReLU"
