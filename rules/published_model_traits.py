@@ -27,15 +27,14 @@ def differs(model: Published, published: Message, own: object, span: Span) -> Fi
 def further_traits(job: Job, model: Published) -> Iterator[Finding]:
     """Traits that differ, of a run with the sizes of a published model."""
     yield from _latent(job, model)
-    yield from _experts(job, model)
     yield from _norm(job, model)
-    yield from _epsilon(job, model)
-    yield from _positions(job, model)
     yield from _rotary_base(job, model)
     yield from _rotary_part(job, model)
     yield from _rotary_factor(job, model)
     yield from _router_scaling(job, model)
     yield from _vocabulary(job, model)
+    others = [*_experts(job, model), *_epsilon(job, model), *_positions(job, model)]
+    yield from others if len(others) == 1 else ()  # if several differ, it is another network
 
 
 def _latent(job: Job, model: Published) -> Iterator[Finding]:
@@ -108,9 +107,11 @@ def _kind(job: Job) -> str | None:
     return kind if job.target.framework in LENIENT and isinstance(kind, str) else None
 
 
-EPSILON = ("layernorm_epsilon", "norm_epsilon")
-STATED = (*EPSILON, "model.model_config.rms_norm_eps", "model.model_config.layernorm_epsilon")
-"""The names of the epsilon of the norms; those of MindFormers count only if they are in the config."""
+EPSILON = (
+    *("layernorm_epsilon", "norm_epsilon"),
+    *("model.model_config.rms_norm_eps", "model.model_config.layernorm_epsilon"),
+)
+"""The names of the epsilon of the norms. The default is not compared, because many published scripts rely on it."""
 FACTOR = 5
 """Epsilons that differ by less than this factor are alike."""
 USUAL = (1e-5, 1e-6)
@@ -121,9 +122,7 @@ LENIENT = ("mindformers",)
 def _epsilon(job: Job, model: Published) -> Iterator[Finding]:
     """Another epsilon of the norms."""
     wanted = model.traits.get("eps")
-    a = job.arguments
-    found = (*map(a.given, STATED), *map(a.get, EPSILON if _kind(job) is None else ()))
-    value = next((v for v in found if v is not None and isinstance(v.raw, float)), None)
+    value = next((value for name in EPSILON if (value := job.arguments.given(name)) is not None), None)
     if wanted is None or value is None or not isinstance(value.raw, float) or value.raw <= 0:
         return
     if wanted / FACTOR < value.raw < wanted * FACTOR or (value.raw in USUAL and job.target.framework in LENIENT):

@@ -91,7 +91,7 @@ MEGATRON.add(
             TRAINS,
             a.optimizer == "adam",
             a.hidden_size >= WIDE,
-            a.lr >= 0.0015,
+            a.lr >= 0.002,
             a.lr < 0.05,
             ~a.finetune,
             ~a.use_mup.given,
@@ -310,7 +310,11 @@ MEGATRON.add(
     ),
     refuse(
         "init-too-wide",
-        all_of(TRAINS, ~a.finetune, a.init_method_std >= 0.05),
+        all_of(
+            TRAINS,
+            ~a.finetune,
+            any_of(a.init_method_std >= 0.1, all_of(a.init_method_std >= 0.05, a.hidden_size >= WIDE // 4)),
+        ),
         message="--init-method-std {init_method_std} makes the initial weights much larger than usual (0.006 to 0.03)",
         why="the first losses are huge, and the gradients overflow. A digit or a decimal point may be missing",
         severity=Severity.WARNING,

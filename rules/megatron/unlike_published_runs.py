@@ -53,7 +53,7 @@ MEGATRON.add(
         severity=Severity.WARNING,
         at=(a.ffn_hidden_size, a.normalization),
         fixes=(put(a.swiglu),),
-        upstream="https://arxiv.org/abs/2002.05202",
+        upstream="megatron/core/transformer/mlp.py",
         after=("differs-from-published", "mindspeed/fused-swiglu-without-swiglu"),
     ),
     refuse(
@@ -114,7 +114,7 @@ MEGATRON.add(
         why="positions repeat within the sequence, so distant tokens look close. A digit may be missing",
         severity=Severity.WARNING,
         at=(a.rotary_base,),
-        upstream="https://arxiv.org/abs/2104.09864",
+        upstream="megatron/core/models/common/embeddings/rotary_pos_embedding.py",
         after=("differs-from-published",),
     ),
     refuse(
@@ -124,7 +124,7 @@ MEGATRON.add(
         why="weights shrink much faster than intended. The decimal point may be in the wrong place",
         severity=Severity.WARNING,
         at=(a.weight_decay,),
-        upstream="https://arxiv.org/abs/1711.05101",
+        upstream="megatron/core/optimizer/optimizer_config.py",
     ),
     refuse(
         "init-too-narrow",

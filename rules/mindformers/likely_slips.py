@@ -70,9 +70,9 @@ MINDFORMERS.add(
     ),
     refuse(
         "ignored-token-without-sign",
-        all_of(training, IGNORED == 100),
-        message="ignore_token_id is 100, which is the id of a token; labels to ignore are -100",
-        why="labels of -100 count in the loss, and those of token 100 do not",
+        all_of(training, any_of(IGNORED == 100, all_of(IGNORED < 0, IGNORED != -100))),
+        message="ignore_token_id is {model.model_config.ignore_token_id}, but labels to ignore are -100",
+        why="labels of -100 count in the loss as if they were tokens",
         severity=Severity.WARNING,
         at=(IGNORED,),
         fixes=(put(IGNORED, -100),),

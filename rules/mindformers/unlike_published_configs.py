@@ -7,7 +7,6 @@ from preflight.source.finding import Severity
 
 MINDFORMERS = ConstraintSet("mindformers", why="no check covers this value, and the run is not the one intended")
 MEAN = a["parallel.gradients_mean"]
-IGNORED = a["model.model_config.ignore_token_id"]
 STEPS = a["lr_schedule.total_steps"]
 RATE = a["lr_schedule.learning_rate"]
 HIDDEN = a["model.model_config.hidden_size"]
@@ -41,16 +40,6 @@ MINDFORMERS.add(
         upstream="mindformers/core/context/parallel.py",
     ),
     refuse(
-        "ignored-token-misspelt",
-        all_of(training, IGNORED < 0, IGNORED != -100),
-        message="ignore_token_id is {model.model_config.ignore_token_id}, but labels to ignore are -100",
-        why="labels of -100 then count in the loss, as if they were tokens",
-        severity=Severity.WARNING,
-        at=(IGNORED,),
-        fixes=(put(IGNORED, -100),),
-        upstream="mindformers/models/llama/llama.py:658",
-    ),
-    refuse(
         "schedule-of-few-steps",
         all_of(training, STEPS > 0, STEPS <= FEW),
         message="total_steps {lr_schedule.total_steps} ends the learning-rate schedule after that many steps",
@@ -61,12 +50,12 @@ MINDFORMERS.add(
         severity=Severity.WARNING,
         at=(STEPS,),
         fixes=(put(STEPS, -1),),
-        upstream="mindformers/core/lr/lr_schedule.py:48",
+        upstream="mindformers/core/lr/lr_schedule.py",
         after=("mindformers/schedule-within-warmup",),
     ),
     refuse(
         "learning-rate-too-high-for-size",
-        all_of(training, HIDDEN >= WIDE, RATE >= 0.0015, RATE < 0.01, a["model.model_config.pet_config"].is_none),
+        all_of(training, HIDDEN >= WIDE, RATE >= 0.002, RATE < 0.01, a["model.model_config.pet_config"].is_none),
         message=(
             "learning_rate {lr_schedule.learning_rate} is several times that of published configs with a hidden size of "
             "{model.model_config.hidden_size}; a digit of the exponent may be missing"
@@ -74,7 +63,7 @@ MINDFORMERS.add(
         why="published wide networks use 1e-6 to 3e-4. With several times as much, the loss diverges",
         severity=Severity.WARNING,
         at=(RATE,),
-        upstream="https://arxiv.org/abs/2005.14165",
+        upstream="mindformers/core/lr/lr_schedule.py",
         after=("optimizer-out-of-range",),
     ),
     refuse(
@@ -93,7 +82,7 @@ MINDFORMERS.add(
         at=(a["runner_wrapper.type"],),
         fixes=(put(CLIPS, True),),
         versions=">=1.2",
-        upstream="mindformers/wrapper/wrapper.py:324",
+        upstream="mindformers/wrapper/wrapper.py",
     ),
     refuse(
         "router-loss-too-strong",
@@ -108,7 +97,7 @@ MINDFORMERS.add(
         ),
         severity=Severity.WARNING,
         at=(AUXILIARY, BALANCE, BIAS, CORE_BIAS),
-        upstream="https://arxiv.org/abs/2408.15664",
+        upstream="mindformers/modules/transformer/moe.py",
     ),
     refuse(
         "prediction-loss-outweighs",
@@ -118,11 +107,13 @@ MINDFORMERS.add(
         why="published configs use 0.1 to 0.3. The decimal point may be in the wrong place",
         severity=Severity.WARNING,
         at=(DEEPER,),
-        upstream="https://arxiv.org/abs/2412.19437",
+        upstream="mindformers/parallel_core/transformer_config.py",
     ),
     refuse(
         "init-out-of-range",
-        all_of(training, a["run_mode"] == "train", any_of(WIDTH >= 0.05, all_of(WIDTH > 0, WIDTH < 0.003))),
+        all_of(
+            training, a["run_mode"] == "train", HIDDEN >= 1_024, any_of(WIDTH >= 0.05, all_of(WIDTH > 0, WIDTH < 0.003))
+        ),
         message="initializer_range {model.model_config.initializer_range} is far from the usual 0.006 to 0.02",
         why="initial weights that are too large make gradients overflow, and weights that are too small make them fade",
         severity=Severity.WARNING,
@@ -136,7 +127,7 @@ MINDFORMERS.add(
         why="positions repeat within the sequence, so distant tokens look close. A digit may be missing",
         severity=Severity.WARNING,
         at=(BASE,),
-        upstream="https://arxiv.org/abs/2104.09864",
+        upstream="mindformers/models/llama/llama_layer.py",
         after=("differs-from-published",),
     ),
 )

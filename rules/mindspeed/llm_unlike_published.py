@@ -33,7 +33,7 @@ MINDSPEED_LLM.add(
         ),
         why="the weights were trained with other frequencies, so the model attends to other positions than it learned",
         severity=Severity.WARNING,
-        upstream=f"{ROTARY}:22",
+        upstream=ROTARY,
         after=("mindspeed-llm/frequency-factors-swapped", "mindspeed-llm/llama3-scaling-incomplete"),
     ),
     refuse(
@@ -46,7 +46,7 @@ MINDSPEED_LLM.add(
                 a.beta_slow > 2,
                 a.rope_scaling_mscale > 2,
                 a.rope_scaling_mscale_all_dim > 2,
-                a.rope_scaling_mscale > a.rope_scaling_mscale_all_dim * 2,
+                all_of(a.rope_scaling_mscale_all_dim > 0, a.rope_scaling_mscale > a.rope_scaling_mscale_all_dim * 2),
                 all_of(a.rope_scaling_mscale > 0, a.rope_scaling_mscale * 2 < a.rope_scaling_mscale_all_dim),
             ),
         ),
@@ -58,7 +58,7 @@ MINDSPEED_LLM.add(
         ),
         why="the weights were trained with other frequencies, so the model attends to other positions than it learned",
         severity=Severity.WARNING,
-        upstream=f"{ROTARY}:56",
+        upstream=ROTARY,
     ),
     refuse(
         "lora-scale-unusual",
@@ -74,7 +74,7 @@ MINDSPEED_LLM.add(
         ),
         why="the adapters change the model far more, or far less, than intended. A digit may be missing or extra",
         severity=Severity.WARNING,
-        upstream="https://arxiv.org/abs/2106.09685#section-4.1",
+        upstream="mindspeed_llm/tasks/posttrain/lora/utils.py",
         after=("mindspeed-llm/lora-scaled-too-much",),
     ),
     refuse(
