@@ -75,6 +75,15 @@ def _experts(job: Job, model: Published) -> Iterator[Finding]:
         theirs = Message.plural(int(dense), "{count} dense layer first", "{count} dense layers first", count=int(dense))
         yield differs(model, theirs, layers.raw.index(True), job.place(layers, own.experts))
     yield from _scores(job, model)
+    yield from _normalized(job, model)
+
+
+def _normalized(job: Job, model: Published) -> Iterator[Finding]:
+    """The weights of the chosen experts are not normalized to a sum of 1."""
+    value = job.arguments.get("norm_topk_prob")
+    if model.traits.get("norm_topk") and value.raw is False:
+        theirs, own = Message("normalized weights of the chosen experts"), Message("no normalization")
+        yield differs(model, theirs, own, job.place(value, job.plan.model.experts))
 
 
 SCORES = {
