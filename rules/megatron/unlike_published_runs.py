@@ -31,10 +31,10 @@ MEGATRON.add(
     ),
     refuse(
         "learned-positions-with-rms-norm",
-        all_of(RMS, LEARNED, gated, ~ROTARY),
+        all_of(RMS, LEARNED, any_of(gated, a.entry.is_in("pretrain_mamba.py", "pretrain_hybrid.py")), ~ROTARY),
         message=(
             "--position-embedding-type is learned_absolute, but published networks with RMSNorm and a gated MLP have "
-            "rotary positions"
+            "rotary positions, and hybrid ones have rotary positions or none"
         ),
         why="learned_absolute is also the default. A line such as --position-embedding-type rope may be missing",
         severity=Severity.WARNING,
@@ -149,6 +149,36 @@ MEGATRON.add(
         severity=Severity.WARNING,
         at=(a.decoupled_lr, a.decoupled_min_lr),
         upstream="megatron/core/optimizer/__init__.py",
+    ),
+    refuse(
+        "latent-norm-left-out",
+        all_of(
+            TRAINS,
+            a.multi_latent_attention,
+            ~a.qk_layernorm,
+            a.num_experts > 1,
+            a.hidden_size >= WIDE,
+            a.experimental_attention_variant.is_none,
+        ),
+        message=(
+            "--qk-layernorm is not given, but published networks with latent attention and experts normalize the "
+            "compressed queries, keys and values"
+        ),
+        why="the option is off by default; without it, weights of these norms have no place in the network",
+        severity=Severity.WARNING,
+        at=(a.multi_latent_attention,),
+        fixes=(put(a.qk_layernorm),),
+        upstream="megatron/core/transformer/multi_latent_attention.py",
+        after=("differs-from-published",),
+    ),
+    refuse(
+        "clipping-too-weak",
+        all_of(TRAINS, a.clip_grad >= 50),
+        message="--clip-grad {clip_grad} hardly ever clips, but nearly all published runs clip at 1, and none above 10",
+        why="one batch with a large gradient can then undo many steps. The decimal point may be missing",
+        severity=Severity.WARNING,
+        at=(a.clip_grad,),
+        upstream="megatron/core/optimizer/clip_grads.py",
     ),
     refuse(
         "fine-tuning-without-base",

@@ -78,6 +78,18 @@ MINDSPEED_LLM.add(
         after=("mindspeed-llm/lora-scaled-too-much",),
     ),
     refuse(
+        "dpo-beta-out-of-range",
+        all_of(a.stage == "dpo", a.dpo_beta.given, any_of(a.dpo_beta >= 5, a.dpo_beta <= 0.001)),
+        at=(a.dpo_beta,),
+        message="--dpo-beta {dpo_beta} is far from the usual 0.1",
+        why=(
+            "a large beta keeps the model at the reference, and a small one lets it drift away from it. The decimal point "
+            "may be in the wrong place"
+        ),
+        severity=Severity.WARNING,
+        upstream="https://arxiv.org/abs/2305.18290",
+    ),
+    refuse(
         "fine-tunes-in-float32",
         all_of(a.stage == "sft", ~a.bf16, ~a.fp16, a.hidden_size >= WIDE, a.train_iters >= SOME),
         at=(a.stage,),
