@@ -309,19 +309,6 @@ MEGATRON.add(
         upstream="https://pytorch.org/docs/2.9/generated/torch.nn.Dropout.html",
     ),
     refuse(
-        "init-too-wide",
-        all_of(
-            TRAINS,
-            ~a.finetune,
-            any_of(a.init_method_std >= 0.1, all_of(a.init_method_std >= 0.05, a.hidden_size >= WIDE // 4)),
-        ),
-        message="--init-method-std {init_method_std} makes the initial weights much larger than usual (0.006 to 0.03)",
-        why="the first losses are huge, and the gradients overflow. A digit or a decimal point may be missing",
-        severity=Severity.WARNING,
-        at=(a.init_method_std,),
-        upstream=WEIGHTS,
-    ),
-    refuse(
         "norm-epsilon-too-large",
         any_of(*(epsilon >= 1e-4 for epsilon in EPSILON), *(epsilon <= 0 for epsilon in EPSILON)),
         message=(

@@ -120,11 +120,24 @@ MEGATRON.add(
     refuse(
         "weight-decay-above-published",
         all_of(TRAINS, a.weight_decay >= 1, a.weight_decay < 10),
-        message="--weight-decay {weight_decay} is ten times that of published runs (0.1 or less)",
+        message="--weight-decay {weight_decay} is at least ten times that of published runs (0.1 or less)",
         why="weights shrink much faster than intended. The decimal point may be in the wrong place",
         severity=Severity.WARNING,
         at=(a.weight_decay,),
         upstream="megatron/core/optimizer/optimizer_config.py",
+    ),
+    refuse(
+        "init-too-wide",
+        all_of(
+            TRAINS,
+            ~a.finetune,
+            any_of(a.init_method_std >= 0.1, all_of(a.init_method_std >= 0.05, a.hidden_size >= WIDE)),
+        ),
+        message="--init-method-std {init_method_std} makes the initial weights much larger than usual (0.006 to 0.03)",
+        why="the first losses are huge, and the gradients overflow. A digit or a decimal point may be missing",
+        severity=Severity.WARNING,
+        at=(a.init_method_std,),
+        upstream=WEIGHTS,
     ),
     refuse(
         "init-too-narrow",
