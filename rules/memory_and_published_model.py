@@ -132,20 +132,23 @@ def differs_from_published(job: Job) -> Iterator[Finding | Unverified]:
     ## What it does
     Compares the sizes of the network with those of a published model. The model is the one that the path of the
     tokenizer or the checkpoint names (`model_from_hf/llama-3-8b-hf`), or else the name of the file
-    (`pretrain_qwen3_8b.sh`) or of the log that the launch is piped into (`| tee logs/qwen3_8b.log`). The rule reports
-    the hidden size, heads, key-value heads, intermediate size, experts or experts per token if only one of them differs
-    from the published values.
+    (`pretrain_qwen3_8b.sh`) or of the log that the launch is piped into (`| tee logs/qwen3_8b.log`), or else the
+    `trainer.model_name` of a MindFormers training config. The rule reports the hidden size, heads, key-value heads,
+    intermediate size, experts, their intermediate size or experts per token if only one of them differs from the
+    published values.
 
     If all of these and the number of layers agree, the rule also compares the head width, the weights of the output
     layer (shared with the embedding, or separate), the norm of queries and keys, the MLP gate, and biases. It does not
     compare them if the run also states a different rotary base, because the run is then a different network that only
     uses the tokenizer. If these properties agree as well, the rule compares the sizes of latent attention, and checks
     whether the rotary base or the padded vocabulary is less than the published one, whether the same part of each head
-    has rotary positions, and whether these and the weights of the router are scaled by the same factors.
+    has rotary positions, and whether these and the weights of the router are scaled by the same factors. One further
+    trait is reported if only that one differs: shared experts, the number of dense layers before those with experts, the
+    function and normalization of the router's scores, a stated epsilon of the norms, and learned positions.
 
     The number of layers is only compared if it is at least three quarters of the published one, or that of another model
     of the same family and the same sizes, because tests and trials shorten models. A mixture-of-experts network is not compared with a dense model, because it may only use its
-    tokenizer.
+    tokenizer. Experts are only compared in a run with most of the layers.
 
     ## Why is this bad?
     Weights of the published model do not load into a different shape, or silently fill only part of it. A run from
