@@ -55,7 +55,7 @@ MINDFORMERS.add(
     ),
     refuse(
         "learning-rate-too-high-for-size",
-        all_of(training, HIDDEN >= WIDE, RATE >= 0.002, RATE < 0.01, a["model.model_config.pet_config"].is_none),
+        all_of(training, HIDDEN >= WIDE, RATE >= 0.002, RATE < 0.05, a["model.model_config.pet_config"].is_none),
         message=(
             "learning_rate {lr_schedule.learning_rate} is several times that of published configs with a hidden size of "
             "{model.model_config.hidden_size}; a digit of the exponent may be missing"
