@@ -399,6 +399,7 @@ MEGATRON.add(
         severity=Severity.WARNING,
         at=(a.train_iters, a.train_samples),
         upstream=WEIGHTS,
+        after=("megatron/quantized-over-float32",),
     ),
     refuse(
         "balance-loss-outweighs",
