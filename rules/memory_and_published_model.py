@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator
 
 from preflight import Finding, Job, Message, Severity, Unverified, Value, rule
 from preflight.loaders.document import Document
+from preflight.rules.published_model_traits import differs, further_traits
 from preflight.run.published_models import Published, has_twin, names_another, of_file, published
 from preflight.source.finding import Kind
 from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.resolved_words import Needed, Reason
-from preflight.source.source_file import Span
 
 GIB = 2**30
 ENGINE = "rollout engine"
@@ -98,6 +98,7 @@ COMPARED = {
     "ffn": "an intermediate size of {size}",
     "experts": "{size} experts",
     "top_k": "{size} experts per token",
+    "expert_ffn": "experts with an intermediate size of {size}",
 }
 TRAITS = {
     "tied": ("an output layer that shares the weights of the embedding", "a separate output layer"),
@@ -116,20 +117,9 @@ LEAST = 4
 """The number of sizes that must agree before the one that differs is reported."""
 
 
-LATENT = {
-    "q_lora_rank": "a query rank of {size}",
-    "kv_lora_rank": "a key-value rank of {size}",
-    "qk_nope_dim": "heads with {size} dimensions without positions",
-    "qk_rope_dim": "heads with {size} dimensions with positions",
-    "v_dim": "values of width {size}",
-}
-"""Sizes of latent attention, by their names in a plan."""
-TRAIT = {"q_lora_rank": "q_lora", "kv_lora_rank": "kv_lora", "qk_nope_dim": "nope", "qk_rope_dim": "rope", "v_dim": "v"}
-"""The names of these sizes in the table of models."""
-
-
 SAME_SLIP = (
     *("megatron/hidden-over-heads", "megatron/heads-over-query-groups", "megatron/query-groups-ignored"),
+    "megatron/latent-rank-left-out",
     *("mindspeed/fused-swiglu-without-swiglu", "mindspeed-llm/yarn-covers-too-little"),
     *("mindspeed-llm/num-layer-list-sum", "experts-not-divisible", "mindspeed/fused-rmsnorm-with-layernorm"),
 )
@@ -143,20 +133,23 @@ def differs_from_published(job: Job) -> Iterator[Finding | Unverified]:
     ## What it does
     Compares the sizes of the network with those of a published model. The model is the one that the path of the
     tokenizer or the checkpoint names (`model_from_hf/llama-3-8b-hf`), or else the name of the file
-    (`pretrain_qwen3_8b.sh`) or of the log that the launch is piped into (`| tee logs/qwen3_8b.log`). The rule reports
-    the hidden size, heads, key-value heads, intermediate size, experts or experts per token if only one of them differs
-    from the published values.
+    (`pretrain_qwen3_8b.sh`) or of the log that the launch is piped into (`| tee logs/qwen3_8b.log`), or else the
+    `trainer.model_name` of a MindFormers training config. The rule reports the hidden size, heads, key-value heads,
+    intermediate size, experts, their intermediate size or experts per token if only one of them differs from the
+    published values.
 
     If all of these and the number of layers agree, the rule also compares the head width, the weights of the output
     layer (shared with the embedding, or separate), the norm of queries and keys, the MLP gate, and biases. It does not
     compare them if the run also states a different rotary base, because the run is then a different network that only
     uses the tokenizer. If these properties agree as well, the rule compares the sizes of latent attention, and checks
     whether the rotary base or the padded vocabulary is less than the published one, whether the same part of each head
-    has rotary positions, and whether these and the weights of the router are scaled by the same factors.
+    has rotary positions, and whether these and the weights of the router are scaled by the same factors. One further
+    trait is reported if only that one differs: shared experts, the number of dense layers before those with experts, the
+    function and normalization of the router's scores, a stated epsilon of the norms, and learned positions.
 
     The number of layers is only compared if it is at least three quarters of the published one, or that of another model
     of the same family and the same sizes, because tests and trials shorten models. A mixture-of-experts network is not compared with a dense model, because it may only use its
-    tokenizer.
+    tokenizer. Experts are only compared in a run with most of the layers.
 
     ## Why is this bad?
     Weights of the published model do not load into a different shape, or silently fill only part of it. A run from
@@ -183,7 +176,7 @@ def differs_from_published(job: Job) -> Iterator[Finding | Unverified]:
     document = job.documents[0]
     if _is_from_config(document):
         return
-    models = list(_candidates(names, document))
+    models = list(_candidates(names, job))
     if not models:
         return
     model = next((one for one in models if len(_odd(_compared(job, one), one)) <= 1), models[0])
@@ -199,11 +192,11 @@ def differs_from_published(job: Job) -> Iterator[Finding | Unverified]:
         yield from _traits(job, model)
     elif not odd:
         yield from _layers(job, model)
-    if len(odd) != 1 or _is_another_network(job, model):
+    if len(odd) != 1 or _is_another_network(job, model) or _is_cut(job, model, odd[0]):
         return
     value = known[odd[0]]
     theirs = Message(COMPARED[odd[0]], size=model.sizes[odd[0]])
-    yield _differs(model, theirs, value.raw, job.place(value))
+    yield differs(model, theirs, value.raw, job.place(value))
 
 
 def _is_another_network(job: Job, model: Published) -> bool:
@@ -214,15 +207,26 @@ def _is_another_network(job: Job, model: Published) -> bool:
     return deeper or (own.latent.raw is True and "kv_lora" not in model.traits)
 
 
-def _candidates(names: Iterable[str], document: Document) -> Iterator[Published]:
-    """The model that a path names, and the one that the script or its log names: a run may use the tokenizer of another
-    model."""
-    named = published(names)
+def _is_cut(job: Job, model: Published, odd: str) -> bool:
+    """Whether the run is a shortened trial: tests of networks with experts keep few layers, and few experts."""
+    layers = job.plan.model.layers.raw
+    kept = isinstance(layers, int) and layers >= model.sizes["layers"] * SHORTENED
+    return odd in ("experts", "top_k", "expert_ffn") and not kept
+
+
+def _candidates(names: Iterable[str], job: Job) -> Iterator[Published]:
+    """The model that a path names, and the one that the script or its log names, or else the config itself: a run may
+    use the tokenizer of another model."""
+    named, document = published(names), job.documents[0]
     if named is not None:
         yield named
     filed = of_file(document.source.name.rpartition("/")[2]) or of_file(_log(document))
     if filed is not None and filed != named and not names_another(names, filed):
         yield filed
+    label = job.arguments.given("trainer.model_name")
+    trains = job.arguments.get("training").raw is True
+    if named is None and filed is None and trains and label is not None and isinstance(label.raw, str):
+        yield from (one for one in (published((label.raw,)),) if one is not None)
 
 
 def _compared(job: Job, model: Published) -> dict[str, Value]:
@@ -231,7 +235,9 @@ def _compared(job: Job, model: Published) -> dict[str, Value]:
     same = model.sizes.get("expert_ffn") == model.sizes["ffn"] != job.plan.model.expert_ffn.raw
     if "experts" in own and "dense" not in model.traits and not same:
         own.pop("ffn", None)  # every layer has experts, which have a separate width
-    if _has_own_groups(job.documents[0]):
+    if model.sizes.get("expert_ffn") == model.sizes["ffn"]:
+        own.pop("expert_ffn", None)
+    if _has_own_groups(job.documents[0]) or job.plan.model.latent.raw is True:
         own.pop("query_groups", None)
     return own
 
@@ -286,7 +292,7 @@ def _layers(job: Job, model: Published) -> Iterator[Finding]:
     if not isinstance(own, int) or own >= wanted or (own < wanted * SHORTENED and not has_twin(model, own)):
         return
     theirs = Message("{size} layers", size=wanted)
-    yield _differs(model, theirs, value.raw, job.place(value, job.plan.model.hidden))
+    yield differs(model, theirs, value.raw, job.place(value, job.plan.model.hidden))
 
 
 def _all_layers(own: object, published: int) -> bool:
@@ -300,49 +306,25 @@ def _traits(job: Job, model: Published) -> Iterator[Finding | Unverified]:
     wanted["qkv_bias"] = bool(model.traits.get("bias") or model.traits.get("qkv_bias"))
     if not model.traits.get("post_norm"):  # other options decide the MLP of Gemma
         wanted["gated"] = True
-    if job.plan.model.latent.raw is not True:  # latent attention has other heads and norms
+    if job.plan.model.latent.raw is not True or job.arguments.get("kind").raw != "legacy":
         wanted["qk_norm"] = bool(model.traits.get("qk_norm"))
+    if job.plan.model.latent.raw is not True:  # latent attention has other heads
         wanted |= {"head_dim": model.sizes["head_dim"]} if "head_dim" in model.sizes else {}
     own = {name: getattr(job.plan.model, name) for name in wanted}
     if any(not value.known for value in own.values()):
         yield Unverified(next(value.because for value in own.values() if not value.known))
         return
-    odd = [name for name, value in own.items() if value.raw != wanted[name]]
+    odd = [name for name, value in own.items() if (value.raw or False) != wanted[name]]
     if "bias" in odd and "qkv_bias" in odd:
         odd.remove("qkv_bias")  # one option decides both
     if not odd:
-        yield from _latent(job, model)
-        yield from _norm(job, model)
-        yield from _rotary_base(job, model)
-        yield from _rotary_part(job, model)
-        yield from _rotary_factor(job, model)
-        yield from _router_scaling(job, model)
-        yield from _vocabulary(job, model)
+        yield from further_traits(job, model)
     if not 0 < len(odd) <= MOST_TRAITS or _has_own_base(job, model):
         return
     name, value = odd[0], own[odd[0]]
     here, there = (TRAITS[name][0 if has else 1] for has in (value.raw, wanted[name]))
     theirs, ours = Message(there, size=wanted[name]), Message(here, size=value.raw)
-    yield _differs(model, theirs, ours, job.place(value, job.plan.model.hidden))
-
-
-def _differs(model: Published, published: Message, own: object, span: Span) -> Finding:
-    """What a model has and the run has not. own: the value of the run."""
-    message = Message("{model} has {published}, but this run has {own}", model=model.name, published=published, own=own)
-    return Finding(message, span=span)
-
-
-def _latent(job: Job, model: Published) -> Iterator[Finding]:
-    """A size of latent attention that differs; if several do, it is another network."""
-    if job.plan.model.latent.raw is not True or "kv_lora" not in model.traits:
-        return
-    own = {name: getattr(job.plan.model, name) for name in LATENT}
-    odd = [n for n, v in own.items() if v.known and (v.raw or None) != (model.traits.get(TRAIT[n]) or None)]
-    if len(odd) != 1:
-        return
-    name, wanted = odd[0], model.traits.get(TRAIT[odd[0]])
-    theirs = Message(LATENT[name], size=wanted) if wanted else Message("no low rank of queries")
-    yield _differs(model, theirs, own[name].raw or "none", job.place(own[name], job.plan.model.hidden))
+    yield differs(model, theirs, ours, job.place(value, job.plan.model.hidden))
 
 
 def _has_own_base(job: Job, model: Published) -> bool:
@@ -350,71 +332,6 @@ def _has_own_base(job: Job, model: Published) -> bool:
     that only uses the tokenizer."""
     value = job.plan.model.rotary_base
     return value.setting is not None and value.raw != model.traits.get("theta", value.raw)
-
-
-def _norm(job: Job, model: Published) -> Iterator[Finding]:
-    """A LayerNorm; all models of the table have an RMSNorm."""
-    value = job.plan.model.norm
-    if value.raw != "layer":
-        return
-    message = Message("{model} has RMSNorm, but this run has LayerNorm", model=model.name)
-    yield Finding(message, span=job.place(value, job.plan.model.hidden))
-
-
-def _rotary_base(job: Job, model: Published) -> Iterator[Finding]:
-    """A rotary base that is less than the published one; a larger base extends the context on purpose."""
-    value, wanted = job.plan.model.rotary_base, model.traits.get("theta")
-    if wanted is None or not isinstance(value.raw, (int, float)) or value.raw >= wanted:
-        return
-    theirs = Message("a rotary base of {size}", size=wanted)
-    yield _differs(model, theirs, value.raw, job.place(value, job.plan.model.hidden))
-
-
-def _rotary_part(job: Job, model: Published) -> Iterator[Finding]:
-    """Another part of each head has rotary positions."""
-    value, wanted = job.plan.model.rotary_part, model.traits.get("rotary_part")
-    if wanted is None or not value.known or not isinstance(value.raw, (int, float)) or value.raw == wanted:
-        return
-    theirs = Message("rotary positions in {part} of each head", part=wanted)
-    yield _differs(model, theirs, value.raw, job.place(value, job.plan.model.rotary_base, job.plan.model.hidden))
-
-
-def _rotary_factor(job: Job, model: Published) -> Iterator[Finding]:
-    """Another factor of the scaled rotary positions."""
-    value, wanted = job.arguments.given("rope_scaling_factor"), model.traits.get("factor")
-    if value is None or wanted is None or not isinstance(value.raw, (int, float)) or value.raw in (wanted, 1):
-        return
-    theirs = Message("rotary positions scaled by {factor}", factor=wanted)
-    yield _differs(model, theirs, value.raw, job.place(value))
-
-
-ROUTER_SCALING = (
-    "moe_router_topk_scaling_factor",
-    "routed_scaling_factor",
-    "deprecated_routed_scaling_factor",
-)
-"""The names of the option in different releases."""
-
-
-def _router_scaling(job: Job, model: Published) -> Iterator[Finding]:
-    """Another factor of the router's weights; without the option, they are not scaled."""
-    wanted = model.traits.get("scaling") if job.arguments.given("moe_router_topk") is not None else None
-    stated = (value for name in ROUTER_SCALING if (value := job.arguments.given(name)) is not None)
-    own = next(stated, job.arguments.get(ROUTER_SCALING[0]))
-    factor = 1 if own.raw is None else own.raw
-    if wanted is None or not own.known or not isinstance(factor, (int, float)) or factor == wanted:
-        return
-    theirs = Message("router weights scaled by {factor}", factor=wanted)
-    yield _differs(model, theirs, factor, job.place(own, job.plan.model.experts))
-
-
-def _vocabulary(job: Job, model: Published) -> Iterator[Finding]:
-    """Fewer rows of the embedding than the model has; more of them are padding."""
-    value, wanted = job.arguments.given("padded_vocab_size"), model.sizes["vocab"]
-    if value is None or not isinstance(value.raw, int) or value.raw >= wanted:
-        return
-    theirs = Message("{size} rows of the embedding", size=wanted)
-    yield _differs(model, theirs, value.raw, job.place(value))
 
 
 def _is_of_experts(job: Job) -> bool:

@@ -32,12 +32,13 @@ _FIELDS = {"groups": "query_groups", "vocabulary": "vocab", "head": "head_dim"}
 _WORDS = ("name", "aliases", "source", "checked")
 TRAITS = (
     *("tied", "bias", "qkv_bias", "qk_norm", "post_norm", "alibi", "shared", "dense", "q_lora", "kv_lora", "nope"),
-    *("rope", "v", "linear", "images", "theta", "rotary_part", "factor", "scaling"),
+    *("rope", "v", "linear", "images", "theta", "rotary_part", "factor", "scaling", "eps", "sigmoid", "norm_topk"),
 )
 """Tied embeddings, biases, norms, ALiBi; intermediate size of shared experts, dense layers before the first with
 experts; latent attention: ranks and head sizes; linear attention in most layers; encoders of images next to it; the
 base of rotary positions, if it is not 10000; the part of each head that has them, if it is not all of it; the factor by
-which they are scaled; the factor by which the router's weights are scaled, if it is not 1."""
+which they are scaled; the factor by which the router's weights are scaled, if it is not 1; the epsilon of the norms;
+whether the router's scores are sigmoids, and whether those of the chosen experts are normalized."""
 _FAMILY = lazy_pattern(r"[a-z]{3,20}")
 _SIZE = lazy_pattern(r"(?<!\d)(\d+)(?:\.(\d+))?b")
 

@@ -58,12 +58,14 @@ MEGATRON.add(
             a.lr_warmup_samples > 0,
             a.lr_decay_samples.given,
             a.lr_warmup_samples >= a.train_samples,
+            ~a.exit_interval.given,
+            ~a.exit_duration_in_mins.given,
         ),
         message=(
             "training ends after {train_samples} samples, within the warm-up of {lr_warmup_samples} samples, so --lr "
             "is never reached"
         ),
-        severity=Severity.NOTE,
+        severity=Severity.WARNING,
         at=(a.train_samples, a.lr_warmup_samples),
         after=("megatron/warmup-over-decay",),
     ),

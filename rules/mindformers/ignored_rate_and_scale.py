@@ -52,7 +52,7 @@ def half_unscaled(job: Job) -> Iterator[Finding]:
     """The network computes in float16, but the loss is not scaled.
 
     ## What it does
-    Finds training runs with `compute_dtype` float16 whose `MFTrainOneStepCell` has a `scale_sense` of 1, which is also
+    Finds training runs with `compute_dtype` float16, which is the default of most network classes, whose `MFTrainOneStepCell` has a `scale_sense` of 1, which is also
     the default.
 
     ## Why is this bad?
@@ -75,10 +75,15 @@ def half_unscaled(job: Job) -> Iterator[Finding]:
     a = job.arguments
     if a.get("kind").raw not in ("legacy", "mcore") or a.get("training").raw is not True or a.open:
         return
-    kind, wrapper = a.given("model.model_config.compute_dtype"), a.given("runner_wrapper.type")
+    given, wrapper = a.given("model.model_config.compute_dtype"), a.given("runner_wrapper.type")
+    kind = given if given is not None else a.get("model.model_config.compute_dtype")
     scale = a.given("runner_wrapper.scale_sense")
-    if kind is None or kind.raw != HALF or wrapper is None or wrapper.raw != "MFTrainOneStepCell":
+    if kind.raw != HALF or wrapper is None or wrapper.raw != "MFTrainOneStepCell":
         return
     if scale is None or (scale.raw == 1 and not isinstance(scale.raw, bool)):
-        message = Message("compute_dtype is float16 and scale_sense is 1, so small gradients become 0")
-        yield Finding(message, job.place(kind, scale), key=kind.key)
+        message = (
+            Message("compute_dtype is float16 and scale_sense is 1, so small gradients become 0")
+            if given is not None
+            else Message("compute_dtype defaults to float16 and scale_sense is 1, so small gradients become 0")
+        )
+        yield Finding(message, job.place(given, scale, wrapper), key=kind.key)

@@ -6,7 +6,8 @@ from preflight.rules.mindformers.shared_conditions import a, legacy, training
 from preflight.source.finding import Severity
 
 MINDFORMERS = ConstraintSet("mindformers", why="no check covers this value, and the run is not the one intended")
-EPSILON = a["model.model_config.rms_norm_eps"]
+EPSILON = (a["model.model_config.rms_norm_eps"], a["model.model_config.layernorm_epsilon"])
+"""The names of the setting in different networks."""
 CAPACITY = a["moe_config.capacity_factor"]
 EXPERTS, CHOSEN = a["moe_config.expert_num"], a["moe_config.num_experts_chosen"]
 VOCABULARY = a["model.model_config.vocab_size"]
@@ -49,12 +50,13 @@ MINDFORMERS.add(
     ),
     refuse(
         "norm-epsilon-too-large",
-        all_of(training, EPSILON >= 0.01),
-        message="rms_norm_eps is {model.model_config.rms_norm_eps}, but usual values are 1e-5 and 1e-6; a digit of the "
+        all_of(training, any_of(*(epsilon >= 1e-4 for epsilon in EPSILON))),
+        message="the epsilon of the norms is {epsilon}, but usual values are 1e-5 and 1e-6; a digit of the "
         "exponent may be missing",
         why="epsilon is added to the mean square, so a large value shrinks every activation",
         severity=Severity.WARNING,
-        at=(EPSILON,),
+        shows={"epsilon": EPSILON},
+        at=EPSILON,
         upstream="https://arxiv.org/abs/1910.07467",
     ),
     refuse(
@@ -70,9 +72,9 @@ MINDFORMERS.add(
     ),
     refuse(
         "ignored-token-without-sign",
-        all_of(training, IGNORED == 100),
-        message="ignore_token_id is 100, which is the id of a token; labels to ignore are -100",
-        why="labels of -100 count in the loss, and those of token 100 do not",
+        all_of(training, any_of(IGNORED == 100, all_of(IGNORED < 0, IGNORED != -100))),
+        message="ignore_token_id is {model.model_config.ignore_token_id}, but labels to ignore are -100",
+        why="labels of -100 count in the loss as if they were tokens",
         severity=Severity.WARNING,
         at=(IGNORED,),
         fixes=(put(IGNORED, -100),),

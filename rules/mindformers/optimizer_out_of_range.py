@@ -3,7 +3,8 @@
 ## What it does
 For training runs with an optimizer of the Adam family, checks for `betas` (or `beta1` and `beta2`) where the first is
 greater than the second, a learning rate of at least 0.05 (0.01 if `run_mode` is `finetune` or a checkpoint is loaded),
-a weight decay of at least 10, an `eps` of at least 0.1, and a `warmup_ratio` of at least 0.5.
+a weight decay of at least 1, an `eps` of at least 0.1, and a `warmup_ratio` of at least 0.3. A first beta below 0.5 is
+also reported.
 
 ## Why is this bad?
 The framework accepts these values. With swapped betas, Adam averages gradients over more steps than their squares,
@@ -34,10 +35,13 @@ HIGHEST_RATE = 0.05
 """More than eight times 0.005, the highest rate in the published configs."""
 HIGHEST_TO_FINE_TUNE = 0.01
 """A hundred times the rate of the published configs that fine-tune; adapters take up to 0.001."""
-MOST_DECAY = 10
+MOST_DECAY = 1
+"""Ten times the highest value in the published configs."""
+LEAST_BETA = 0.5
+"""The published configs use 0.9."""
 HIGHEST_EPSILON = 0.1
 """From here on, epsilon outweighs the average of the squared gradients."""
-MOST_WARMUP = 0.5
+MOST_WARMUP = 0.3
 """The longest warm-up in the published configs is a tenth of the run."""
 
 
@@ -61,13 +65,18 @@ def check(job: Job) -> Iterator[Finding]:
             )
             yield Finding(message, job.place(rate[0]), key=rate[0].key)
     if (decay := _number(job, "optimizer.weight_decay")) is not None and decay[1] >= MOST_DECAY:
-        message = Message("weight_decay is {decay}, but it is a factor, not a percentage", decay=decay[1])
+        message = Message(
+            "weight_decay is {decay}, but it is a factor, and published configs use 0.1 or less", decay=decay[1]
+        )
         yield Finding(message, job.place(decay[0]), key=decay[0].key)
     if (eps := _number(job, "optimizer.eps")) is not None and eps[1] >= HIGHEST_EPSILON:
         message = Message("eps is {eps}, but usual values are 1e-8 to 1e-15; a minus sign may be missing", eps=eps[1])
         yield Finding(message, job.place(eps[0]), key=eps[0].key)
     if (ratio := _number(job, "lr_schedule.warmup_ratio")) is not None and MOST_WARMUP <= ratio[1] <= 1:
-        message = Message("warmup_ratio is {ratio}, so the warm-up takes half of the run or more", ratio=ratio[1])
+        message = Message(
+            "warmup_ratio is {ratio}, so the warm-up takes a large part of the run; published configs use 0.1 or less",
+            ratio=ratio[1],
+        )
         yield Finding(message, job.place(ratio[0]), key=ratio[0].key)
 
 
@@ -87,6 +96,9 @@ def _betas(job: Job) -> Iterator[Finding]:
             first=first,
             second=second,
         )
+        yield Finding(message, job.place(place), key=place.key)
+    elif isinstance(first, float) and 0 < first < LEAST_BETA:
+        message = Message("Adam's first beta is {first}, but 0.9 is usual; a digit may be wrong", first=first)
         yield Finding(message, job.place(place), key=place.key)
 
 
