@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from preflight.program.interpreter import Interpreter
 from preflight.program.interpreter_state import Journal
+from preflight.program.ir import Node, body_of
 from preflight.program.machine_facts import FILES
-from preflight.program.values import Exhausted, Function, Raised, Unknown, Value
-from preflight.source.lazy_regex import lazy_pattern
+from preflight.program.values import Exhausted, Function, Module, Raised, Scope, Unknown, Value
+from preflight.source.typing_without_import import Any
 
 CHECKPOINTING = ("megatron.training.checkpointing", "megatron.checkpointing")
 EARLIER = "pretrained_checkpoint"
@@ -20,28 +21,93 @@ CHECKPOINT = "checkpoint"
 
 
 INITIALIZE = ("megatron.training.initialize", "megatron.initialize")
-_SET = lazy_pattern(r"[ \t]{1,40}args\.(\w{1,80})[ \t]*=(?!=)")
-_GUARDED = lazy_pattern(r"[ \t]{1,40}if args\.(\w{1,80}):")
+PARSES, CHECKS = "parse_args", "validate_args"
+Guards = tuple[tuple[Node, bool], ...]
+"""The conditions around a statement, each with the value with which the statement runs."""
 
 
 def lose_set_between(run: Interpreter, args: Value) -> None:
     """Forget the arguments that a fork sets between parsing and checking them, such as the sizes of the model's own
-    config: its code may read files."""
+    config: its code may read files. Those that a condition excludes for this command keep their values."""
     names = run.names_of(args)
-    found_in = (found for one in INITIALIZE if (found := run.sources.find(one)) is not None)
-    text = next((run.sources.text(found.path) or "" for found in found_in), "")
-    _, parsed, rest = text.partition("= parse_args(")
-    between, checked, _ = rest.partition("validate_args(")
-    if names is None or not parsed or not checked:
+    name = next((one for one in INITIALIZE if run.sources.find(one) is not None), "")
+    found = run.sources.find(name) if name else None
+    text = (run.sources.text(found.path) or "") if found is not None else ""
+    if names is None or found is None or PARSES not in text or CHECKS not in text:
         return
-    guard = ""
-    for line in between.split("\n")[1:]:
-        if line.strip() and len(line) - len(line.lstrip()) == 4:
-            test = _GUARDED.match(line)
-            guard = test[1] if test is not None else ""
-        one = _SET.match(line)
-        if one is not None and (not guard or names.get(guard) not in (None, False)):
-            run.put(names, one[1], Unknown((FILES,)))
+    for target, parameters, guards, attribute in _set_between(run.sources.form(found)):
+        module = run.load(name) if guards else None
+        if isinstance(module, Module):
+            known = {**dict.fromkeys(parameters, Unknown((FILES,))), target: args}
+            scope = Scope(known, Scope(module.names, None, module, "module", ""), module, "function", "")
+            if any(_excluded(run, test, wanted, scope) for test, wanted in guards):
+                continue
+        run.put(names, attribute, Unknown((FILES,)))
+
+
+def _set_between(body: tuple[Node, ...]) -> Iterator[tuple[str, frozenset[str], Guards, str]]:
+    """The name of the arguments, the other names that a function may bind, the conditions and the attribute, for each
+    attribute that it sets between parsing and checking the arguments."""
+    for function in body:
+        if function[0] != "FunctionDef":
+            continue
+        statements = body_of(function[5])
+        calls = [(one[1], one[3][3]) for one in _nodes(statements, "Call") if one[3][0] == "Name"]
+        first = min((line for line, called in calls if called == PARSES), default=0)
+        last = min((line for line, called in calls if called == CHECKS and line > first), default=0)
+        if not first or not last:
+            continue
+        assigned = [(one, target) for one in _nodes(statements, "Assign") for target in one[3] if target[0] == "Name"]
+        target = next((name[3] for one, name in assigned if one[1] <= first <= one[2]), "args")
+        bound = frozenset((*function[4][0], *function[4][3], *(name[3] for _, name in assigned)))
+        for line, guards, attribute in _attributes_set(statements, target, ()):
+            if first < line < last:
+                yield target, bound, guards, attribute
+
+
+def _nodes(value: Any, kind: str) -> Iterator[Node]:
+    """The statements and expressions of one kind within a form."""
+    if isinstance(value, tuple):
+        if value[:1] == (kind,):
+            yield value
+        for one in value:
+            yield from _nodes(one, kind)
+
+
+def _attributes_set(value: Any, name: str, guards: Guards) -> Iterator[tuple[int, Guards, str]]:
+    """The line, the conditions and the attribute of each assignment to an attribute of a name."""
+    if not isinstance(value, tuple):
+        return
+    if value[:1] == ("If",):
+        yield from _attributes_set(value[4], name, (*guards, (value[3], True)))
+        yield from _attributes_set(value[5], name, (*guards, (value[3], False)))
+        return
+    if value[:1] in (("Assign",), ("AugAssign",), ("AnnAssign",)):
+        targets = value[3] if value[0] == "Assign" else (value[3],)
+        for target in _nodes(targets, "Attribute"):
+            if target[3][:1] == ("Name",) and target[3][3] == name:
+                yield value[1], guards, target[4]
+        return
+    for one in value:
+        yield from _attributes_set(one, name, guards)
+
+
+def _excluded(run: Interpreter, test: Node, wanted: bool, scope: Scope) -> bool:
+    """Whether a condition is known to have the other value; evaluating it changes nothing."""
+    held, notes, gaps, writes, height = run.scope, len(run.notes), dict(run.gaps), dict(run.writes), len(run.journals)
+    journal = Journal()
+    run.journals.append(journal)
+    run.scope = scope
+    try:
+        return run.truth(run.evaluate(test, scope)) is (not wanted)
+    except (Raised, Exhausted, RecursionError):
+        return False
+    finally:
+        run.scope = held
+        del run.journals[height:]
+        run.revert(journal)
+        del run.notes[notes:]
+        run.gaps, run.writes = gaps, writes
 
 
 def take_from_checkpoint(run: Interpreter, args: Value, find: Callable[[str, str], Value]) -> bool:
