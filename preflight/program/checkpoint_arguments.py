@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from preflight.program.interpreter import Interpreter
 from preflight.program.interpreter_state import Journal
@@ -22,32 +23,50 @@ CHECKPOINT = "checkpoint"
 
 INITIALIZE = ("megatron.training.initialize", "megatron.initialize")
 PARSES, CHECKS = "parse_args", "validate_args"
-Guards = tuple[tuple[Node, bool], ...]
-"""The conditions around a statement, each with the value with which the statement runs."""
+COMPUTED = (bool, int, float, str, type(None))
+"""Types of values that are kept if they are computed."""
+REPEATED = ("For", "While", "Try")
+"""Statements whose parts run any number of times, or in part."""
+UNKNOWN: Node = ("Attribute", 0, 0, ("Constant", 0, 0, None), "")
+"""A condition or value that is not evaluated."""
 
 
-def lose_set_between(run: Interpreter, args: Value) -> None:
-    """Forget the arguments that a fork sets between parsing and checking them, such as the sizes of the model's own
-    config: its code may read files. Those that a condition excludes for this command keep their values."""
+class Set(NamedTuple):
+    """An assignment to an argument. target: the name of the arguments. bound: the other names that the function may
+    bind. conditions: around it, each with the value with which it runs."""
+
+    target: str
+    bound: frozenset[str]
+    conditions: tuple[tuple[Node, bool], ...]
+    attribute: str
+    value: Node
+
+
+def set_between(run: Interpreter, args: Value) -> None:
+    """Set the arguments that a fork sets between parsing and checking them. Values that are not computed from arguments
+    alone are unknown, such as the sizes of the model's own config: this code may read files. Arguments that a condition
+    excludes for this command keep their values."""
     names = run.names_of(args)
     name = next((one for one in INITIALIZE if run.sources.find(one) is not None), "")
     found = run.sources.find(name) if name else None
     text = (run.sources.text(found.path) or "") if found is not None else ""
     if names is None or found is None or PARSES not in text or CHECKS not in text:
         return
-    for target, parameters, guards, attribute in _set_between(run.sources.form(found)):
-        module = run.load(name) if guards else None
-        if isinstance(module, Module):
-            known = {**dict.fromkeys(parameters, Unknown((FILES,))), target: args}
-            scope = Scope(known, Scope(module.names, None, module, "module", ""), module, "function", "")
-            if any(_excluded(run, test, wanted, scope) for test, wanted in guards):
-                continue
-        run.put(names, attribute, Unknown((FILES,)))
+    for one in _assignments(run.sources.form(found)):
+        module = run.load(name)
+        if not isinstance(module, Module):
+            return
+        known = {**dict.fromkeys(one.bound, Unknown((FILES,))), one.target: args}
+        scope = Scope(known, Scope(module.names, None, module, "module", ""), module, "function", "")
+        holds = [_evaluated(run, test, scope, wanted) for test, wanted in one.conditions]
+        if False in holds:
+            continue
+        value = _evaluated(run, one.value, scope) if all(truth is True for truth in holds) else Unknown()
+        run.put(names, one.attribute, value if isinstance(value, COMPUTED) else Unknown((FILES,)))
 
 
-def _set_between(body: tuple[Node, ...]) -> Iterator[tuple[str, frozenset[str], Guards, str]]:
-    """The name of the arguments, the other names that a function may bind, the conditions and the attribute, for each
-    attribute that it sets between parsing and checking the arguments."""
+def _assignments(body: tuple[Node, ...]) -> Iterator[Set]:
+    """The assignments to arguments between parsing and checking them, in order."""
     for function in body:
         if function[0] != "FunctionDef":
             continue
@@ -60,9 +79,9 @@ def _set_between(body: tuple[Node, ...]) -> Iterator[tuple[str, frozenset[str], 
         assigned = [(one, target) for one in _nodes(statements, "Assign") for target in one[3] if target[0] == "Name"]
         target = next((name[3] for one, name in assigned if one[1] <= first <= one[2]), "args")
         bound = frozenset((*function[4][0], *function[4][3], *(name[3] for _, name in assigned)))
-        for line, guards, attribute in _attributes_set(statements, target, ()):
+        for line, one in _within(statements, Set(target, bound, (), "", UNKNOWN)):
             if first < line < last:
-                yield target, bound, guards, attribute
+                yield one
 
 
 def _nodes(value: Any, kind: str) -> Iterator[Node]:
@@ -74,34 +93,44 @@ def _nodes(value: Any, kind: str) -> Iterator[Node]:
             yield from _nodes(one, kind)
 
 
-def _attributes_set(value: Any, name: str, guards: Guards) -> Iterator[tuple[int, Guards, str]]:
-    """The line, the conditions and the attribute of each assignment to an attribute of a name."""
+def _within(value: Any, so_far: Set) -> Iterator[tuple[int, Set]]:
+    """The line and the description of each assignment to an attribute of the arguments."""
     if not isinstance(value, tuple):
         return
-    if value[:1] == ("If",):
-        yield from _attributes_set(value[4], name, (*guards, (value[3], True)))
-        yield from _attributes_set(value[5], name, (*guards, (value[3], False)))
+    kind = value[0] if value and isinstance(value[0], str) else ""
+    if kind == "If":
+        for part, wanted in ((value[4], True), (value[5], False)):
+            yield from _within(part, so_far._replace(conditions=(*so_far.conditions, (value[3], wanted))))
         return
-    if value[:1] in (("Assign",), ("AugAssign",), ("AnnAssign",)):
-        targets = value[3] if value[0] == "Assign" else (value[3],)
+    if kind in ("Assign", "AugAssign", "AnnAssign"):
+        targets = value[3] if kind == "Assign" else (value[3],)
+        alone = kind == "Assign" and len(targets) == 1 and targets[0][0] == "Attribute"
         for target in _nodes(targets, "Attribute"):
-            if target[3][:1] == ("Name",) and target[3][3] == name:
-                yield value[1], guards, target[4]
+            if target[3][:1] == ("Name",) and target[3][3] == so_far.target:
+                yield value[1], so_far._replace(attribute=target[4], value=value[4] if alone else UNKNOWN)
         return
+    if kind in REPEATED:
+        so_far = so_far._replace(conditions=(*so_far.conditions, (UNKNOWN, True)))
     for one in value:
-        yield from _attributes_set(one, name, guards)
+        yield from _within(one, so_far)
 
 
-def _excluded(run: Interpreter, test: Node, wanted: bool, scope: Scope) -> bool:
-    """Whether a condition is known to have the other value; evaluating it changes nothing."""
+def _evaluated(run: Interpreter, node: Node, scope: Scope, wanted: bool | None = None) -> Value:
+    """The value of an expression, or whether a condition has a value; evaluating it changes nothing."""
+    if node is UNKNOWN:
+        return Unknown()
     held, notes, gaps, writes, height = run.scope, len(run.notes), dict(run.gaps), dict(run.writes), len(run.journals)
     journal = Journal()
     run.journals.append(journal)
     run.scope = scope
     try:
-        return run.truth(run.evaluate(test, scope)) is (not wanted)
+        value = run.evaluate(node, scope)
+        if wanted is None:
+            return value
+        truth = run.truth(value)
+        return truth if isinstance(truth, Unknown) else truth is wanted
     except (Raised, Exhausted, RecursionError):
-        return False
+        return Unknown()
     finally:
         run.scope = held
         del run.journals[height:]

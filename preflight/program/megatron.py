@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from preflight.program.argument_parsers import ParserError
 from preflight.program.cached_executions import COMMAND
 from preflight.program.calls import Hook
-from preflight.program.checkpoint_arguments import CHECKPOINT, lose_set_between, take_from_checkpoint
+from preflight.program.checkpoint_arguments import CHECKPOINT, set_between, take_from_checkpoint
 from preflight.program.interpreter import Interpreter
 from preflight.program.machine_facts import SIZE
 from preflight.program.values import (
@@ -116,7 +116,7 @@ class Megatron:
         defaults = stated if isinstance(stated, dict) else dict(DEFAULTS)
         if self.checkpoint and take_from_checkpoint(self.run, self._args, self.function):
             self._reached(CHECKPOINT, None)
-        lose_set_between(self.run, self._args)
+        set_between(self.run, self._args)
         self._validate(defaults)
         self._publish()
         if self.run.sources.find(CONFIGURATION) is not None or self.function(self.module, BUILDS) is not MISSING:

@@ -150,13 +150,13 @@ def test_what_a_fork_sets_before_its_checks_is_unknown(tmp_path: Path, words: st
     ("between", "words", "refused"),
     [
         (
-            "if args.load and os.path.exists(args.load):\n    if args.fast and args.heads is None:\n        args.heads = read()",
-            "--load /x",
+            "if os.path.exists(args.name):\n    if args.fast and args.heads is None:\n        args.heads = read()",
+            "--name /x",
             True,
         ),
         (
-            "if args.load and os.path.exists(args.load):\n    if args.fast and args.heads is None:\n        args.heads = read()",
-            "--load /x --fast",
+            "if os.path.exists(args.name):\n    if args.fast and args.heads is None:\n        args.heads = read()",
+            "--name /x --fast",
             False,
         ),
         ("if args.name is not None:\n    args.heads = read(args.name)", "", True),
@@ -171,9 +171,24 @@ def test_what_a_fork_sets_before_its_checks_is_unknown(tmp_path: Path, words: st
         ("found = read()\nif found:\n    args.heads = found", "", False),
         ("if unknown_to_all(args):\n    args.heads = 2", "", False),
         ("other.heads = read()", "", True),
+        ("args.heads = args.heads", "", True),
+        ("args.heads = args.width * 2", "", False),
+        ("args.heads = None", "--heads 2", True),
+        ("args.heads = os.path.getsize(args.name)", "--heads 2", False),
+        ("args.heads = 2\nargs.heads = None", "--heads 2", True),
+        ("if args.fast:\n    args.heads = None", "--heads 2", False),
+        ("if args.fast:\n    args.heads = None", "--heads 2 --fast", True),
+        ("if read():\n    args.heads = None", "--heads 2", False),
+        ("for one in read():\n    args.heads = None", "--heads 2", False),
+        ("try:\n    args.heads = None\nexcept ValueError:\n    pass", "--heads 2", False),
+        ("args.heads, args.width = None, 4", "--heads 2", False),
+        ("args.heads += 1", "--heads 2", False),
+        ("args.width = args.heads = None", "--heads 2", False),
     ],
 )
-def test_what_conditions_exclude_keeps_its_value(tmp_path: Path, between: str, words: str, refused: bool) -> None:
+def test_what_is_set_under_conditions_before_the_checks(
+    tmp_path: Path, between: str, words: str, refused: bool
+) -> None:
     start = f"""
 import os
 from megatron.training.arguments import parse_args, validate_args
