@@ -463,3 +463,32 @@ def test_the_parameters_of_an_optimizer_depend_on_its_version(
     verdict = judged(root, machine=machine)
     assert verdict.outcome == outcome
     assert outcome != "may refuse" or verdict.refusals[0].unless == ("transformer-engine",)
+
+
+@pytest.mark.parametrize(
+    ("condition", "outcome"),
+    [
+        ("'cuda' in PLATFORMS.keys()", "accepts"),
+        ("'cuda' in PLATFORMS.keys() and PLATFORMS['cuda'] == 1", "accepts"),
+        ("'cuda' not in PLATFORMS.keys()", "refuses"),
+        ("'other' in PLATFORMS.keys()", "refuses"),
+        ("'kernels' in PLATFORMS.keys()", "may refuse"),
+        ("'kernels' not in PLATFORMS.keys()", "may refuse"),
+        ("'cuda' in dict(PLATFORMS).keys()", "accepts"),
+        ("'cuda' in Keys().keys()", "accepts"),
+        ("'width' in vars(args).keys()", "accepts"),
+        ("'kernels' in {}.keys() or 'cuda' in PLATFORMS.keys()", "accepts"),
+    ],
+)
+def test_a_dict_that_may_have_more_keys_has_the_known_ones(tmp_path: Path, condition: str, outcome: str) -> None:
+    head = f"""
+{KERNELS}
+PLATFORMS = {{"cuda": 1}}
+if HAVE_KERNELS:
+    PLATFORMS["kernels"] = 2
+
+class Keys:
+    def keys(self):
+        return ["cuda"]
+"""
+    assert judged(write_tree(tmp_path, f"assert {condition}", head=head)).outcome == outcome
