@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from preflight.program.argument_checks import CHECKS, PARSES
 from preflight.program.interpreter import Interpreter
 from preflight.program.interpreter_state import Journal
 from preflight.program.ir import Node, body_of
@@ -22,7 +23,6 @@ CHECKPOINT = "checkpoint"
 
 
 INITIALIZE = ("megatron.training.initialize", "megatron.initialize")
-PARSES, CHECKS = "parse_args", "validate_args"
 COMPUTED = (bool, int, float, str, type(None))
 """Types of values that are kept if they are computed."""
 REPEATED = ("For", "While", "Try")
