@@ -410,12 +410,14 @@ class Megatron:
         function = next((one for one in (self.function(SPECS, name) for name in LAYERS) if one is not MISSING), MISSING)
         if not isinstance(function, Function):
             return MISSING
+        chunks = names.get("virtual_pipeline_model_parallel_size")
+        first = {"vp_stage": 0 if isinstance(chunks, int) else chunks} if "vp_stage" in function.node[4][0] else {}
         kept = dict(self.run.overrides)
         self.run.overrides.update(
             {f"{SPECS}.{name}": lambda given, named: self.run.symbol("spec") for name in ONE_LAYER}
         )
         try:
-            return self.run.call(function, [self._config, False], {})
+            return self.run.call(function, [self._config, False], first)
         finally:
             self.run.overrides = kept
 
