@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Callable
 
 from preflight.program.annotation_stand_ins import STANDS_IN
 from preflight.program.cached_executions import COMMAND
@@ -73,6 +74,9 @@ class Parser(argparse.ArgumentParser):
 
 class Options(Classes):
     """How parsers are built and used."""
+
+    after_parsing: Callable[[Value], Value] | None = None
+    """An action on the parsed arguments, for a program that goes on to check them in the same function."""
 
     def call_parser(self, function: Any, receiver: Any, arguments: list[Value], keywords: Names) -> Value:
         """A method of a parser or of one of its groups."""
@@ -179,12 +183,16 @@ class Options(Classes):
         except (argparse.ArgumentError, ValueError, TypeError, KeyError) as error:
             raise self.failure(error) from None
         if name == "parse_known_args":
+            if self.after_parsing is not None:
+                self.after_parsing(found)
             return found, rest
         if rest := [word for word in rest if not isinstance(word, Unstated)]:
             refused = self.failure(ParserError(f"unrecognized arguments: {' '.join(rest)}", ""))
             if not self.unread_options:
                 raise refused
             self.note(refused, Unknown(gaps=(f"{UNREAD} ({self.unread_options[0]})",)))
+        if self.after_parsing is not None:
+            self.after_parsing(found)
         return found
 
     def _refused(self, parser: Any, error: ParserError) -> Raised:

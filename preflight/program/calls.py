@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
+import functools
 from collections.abc import Callable
 from types import BuiltinFunctionType
 from typing import Any, NamedTuple
@@ -158,10 +160,21 @@ class Calls(Specials):
             return self.decorate(function, arguments[0]) if arguments else function
         if isinstance(function, (Property, Module, Super)):
             return self.lost("a call of something that is not a function")
-        if REST in keywords and getattr(function, "__name__", "") == "add_argument":
-            self.unread_options.append(f"an option with unknown properties at {self.place()}")
-        keywords.pop(REST, None)
+        if REST in keywords and function is not functools.partial:
+            return self._with_unknown_keywords(function, arguments, keywords, keywords.pop(REST))
         return self.call_native(function, arguments, keywords)
+
+    def _with_unknown_keywords(self, function: Any, arguments: list[Value], keywords: Names, spread: Value) -> Value:
+        """The result of a Python function that gets keywords which are not known."""
+        if getattr(function, "__name__", "") == "add_argument":
+            self.unread_options.append(f"an option with unknown properties at {self.place()}")
+        receiver = getattr(function, "__self__", None)
+        made = function if isinstance(function, type) else type(receiver)
+        if not isinstance(spread, Unknown) or issubclass(made, argparse._ActionsContainer):
+            return self.call_native(function, arguments, keywords)
+        if isinstance(receiver, dict) and function.__name__ == "update":
+            return self.call_native(function, [*arguments, spread], keywords)
+        return self.lost("a call with unknown arguments", spread) if function is dataclasses.replace else spread
 
     def _built_in(self, function: Builtin, arguments: list[Value], keywords: Names) -> Value:
         try:

@@ -28,6 +28,7 @@ from preflight.source.typing_without_import import Any
 
 UNARY: dict[str, Callable[[Any], Any]] = {"USub": operator.neg, "UAdd": operator.pos, "Invert": operator.inv}
 CODES = {114: repr, 97: ascii}
+MEMBERSHIP = ("In", "NotIn")
 
 
 class _Undecided(Exception):
@@ -163,13 +164,20 @@ class Expressions(Operators):
     def _e_Compare(self, node: Node, scope: Scope) -> Value:
         one, result = self.evaluate(node[3], scope), True
         for sign, operand in zip(node[4], node[5], strict=False):
-            other = self.evaluate(operand, scope)
+            other = self._searched(operand, scope) if sign in MEMBERSHIP else self.evaluate(operand, scope)
             found = self.compare(sign, one, other)
             if found is False:
                 return False
             result = found if found is not True and result is True else result
             one = other
         return result
+
+    def _searched(self, node: Node, scope: Scope) -> Value:
+        """The value in which a comparison looks for another; a dict for its keys, which may not all be known."""
+        if node[0] != "Call" or node[4] or node[5] or node[3][0] != "Attribute" or node[3][4] != "keys":
+            return self.evaluate(node, scope)
+        owner = self.evaluate(node[3][3], scope)
+        return owner if type(owner) is dict else self.call(self.attribute(owner, "keys"), [], {})
 
     def _e_IfExp(self, node: Node, scope: Scope) -> Value:
         truth = self.truth(self.evaluate(node[3], scope))

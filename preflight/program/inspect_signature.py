@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 
 from preflight.program.iterable_functions import Sequences
-from preflight.program.values import MISSING, Bound, Class, Function, Names, Value
+from preflight.program.values import MISSING, Bound, Class, Function, Names, Symbol, Unknown, Value
 
 
 class Signatures(Sequences):
@@ -16,6 +16,11 @@ class Signatures(Sequences):
         function = given[0].function if isinstance(given[0], Bound) else given[0]
         rows: list[str] = []
         kinds = inspect.Parameter
+        if isinstance(function, Symbol):
+            found = self.facts.parameters(function.name)
+            if isinstance(found, Unknown):
+                return found
+            rows = found or []
         if isinstance(function, Class):
             method = function.find("__init__")
             while isinstance(method, Function) and method.names.get("__wrapped__") is not None:

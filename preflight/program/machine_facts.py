@@ -18,6 +18,18 @@ ALWAYS = frozenset(("torch", "numpy", "packaging", "typing-extensions", "setupto
 """Packages without which no trainer of these frameworks starts."""
 WITH_ENGINE = frozenset(("einops", "onnx", "onnxscript"))
 """Packages that Transformer Engine installs with it since 2.5 (build_tools/pytorch.py, install_requirements)."""
+PARAMETERS = {
+    "transformer_engine.pytorch.optimizers.FusedAdam": (
+        ((2, 1), "store_param_remainders"),
+        ((1, 13), "master_weight_dtype exp_avg_dtype exp_avg_sq_dtype use_decoupled_grad"),
+        (
+            (1, 8),
+            """params lr bias_correction betas eps adam_w_mode weight_decay amsgrad set_grad_none capturable
+            master_weights""",
+        ),
+    ),
+}
+"""The parameters of a class that programs inspect, by the first release of its package that has them, newest first."""
 DISTRIBUTIONS = {"yaml": "pyyaml", "nvidia-resiliency-ext": "nvidia-resiliency-ext", "te": "transformer-engine"}
 """Packages with an import name that differs from the installed name; others differ in - and _ only."""
 ALIASES = {
@@ -119,6 +131,15 @@ class Facts:
         """The version of an installed package."""
         found = self._versions.get(distribution(name))
         return found if found is not None else Unknown((distribution(name),))
+
+    def parameters(self, name: str) -> list[str] | Unknown | None:
+        """The parameters of a class outside the program; None if they are not known for any version."""
+        if name not in PARAMETERS:
+            return None
+        version, since = self.version(package := name.partition(".")[0]), PARAMETERS[name]
+        if not isinstance(version, str) or not _newer(version, since[-1][0]):
+            return Unknown((distribution(package),))
+        return [one for least, names in reversed(since) if _newer(version, least) for one in names.split()]
 
     def value(self, name: str) -> Value:
         """The value of a dotted name outside the program; MISSING if it remains a name."""

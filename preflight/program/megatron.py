@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 
+from preflight.program.argument_checks import CHECKS, PARSES, parses_and_checks, to_check
 from preflight.program.argument_parsers import ParserError
 from preflight.program.cached_executions import COMMAND
 from preflight.program.calls import Hook
-from preflight.program.checkpoint_arguments import CHECKPOINT, lose_set_between, take_from_checkpoint
+from preflight.program.checkpoint_arguments import CHECKPOINT, set_between, take_from_checkpoint
 from preflight.program.interpreter import Interpreter
 from preflight.program.machine_facts import SIZE
 from preflight.program.values import (
@@ -68,11 +70,6 @@ MANY, EARLY = 32, 2_000
 checked first."""
 
 
-def _takes_one(parameters: Any) -> bool:
-    """Whether a function takes exactly one positional argument."""
-    return len(parameters[0]) == 1 and parameters[2] is None
-
-
 class Started(Exception):
     """The program reaches the function that starts training. keywords: by the names of its parameters."""
 
@@ -111,13 +108,17 @@ class Megatron:
             return
         start = self._start()
         provider = start.get("extra_args_provider")
-        self.call(self.module, "parse_args", [provider] if provider is not None else [])
         stated = start.get("args_defaults")
         defaults = stated if isinstance(stated, dict) else dict(DEFAULTS)
-        if self.checkpoint and take_from_checkpoint(self.run, self._args, self.function):
-            self._reached(CHECKPOINT, None)
-        lose_set_between(self.run, self._args)
-        self._validate(defaults)
+        if parses_and_checks(partial(self.function, self.module)):
+            self._parse_and_check(provider, defaults)
+        else:
+            self.call(self.module, PARSES, [provider] if provider is not None else [])
+            if self.checkpoint and take_from_checkpoint(self.run, self._args, self.function):
+                self._reached(CHECKPOINT, None)
+            set_between(self.run, self._args)
+            checks = self.function(self.module, CHECKS)
+            self.call(self.module, CHECKS, to_check(self.run, checks, self._args, defaults))
         self._publish()
         if self.run.sources.find(CONFIGURATION) is not None or self.function(self.module, BUILDS) is not MISSING:
             self._at("config")
@@ -157,17 +158,14 @@ class Megatron:
             return self.run.lost(f"no {name} in {module}")
         return self.run.call(function, arguments, keywords or {})
 
-    def _validate(self, defaults: dict[Any, Any]) -> None:
-        """Check the arguments; the start of a fork whose function takes only them fills in the defaults before."""
-        function = self.function(self.module, "validate_args")
-        if isinstance(function, Function) and function.node[0] == "FunctionDef" and _takes_one(function.node[4]):
-            names = self.run.names_of(self._args) or {}
-            for name, value in defaults.items():
-                if names.get(name) is None:
-                    self.run.put(names, name, value)
-            self.call(self.module, "validate_args", [self._args])
-            return
-        self.call(self.module, "validate_args", [self._args, defaults])
+    def _parse_and_check(self, provider: Value, defaults: dict[Any, Any]) -> None:
+        """Run the function of releases before 3.0 that parses the arguments and then checks them itself."""
+        self.run.after_parsing = self._parsed
+        try:
+            self.call(self.module, PARSES, [provider], {"defaults": defaults})
+        finally:
+            self.run.after_parsing = None
+        self._validated(self._args)
 
     def function(self, module: str, name: str) -> Value:
         """A function of the tree, MISSING if it has none of that name."""
@@ -215,10 +213,14 @@ class Megatron:
         if names is None:
             self.run.lost("the arguments")
             return args
+        if names is self.run.arguments:
+            return args
         self._args = args
         self.run.arguments, self.run.known_arguments = names, frozenset(names)
         self.initial.update(names)
         self.run.writes.clear()
+        if self.run.after_parsing is not None:
+            self._at("validate")
         return self._reached("parse", args)
 
     def _validated(self, found: Value) -> Value:
@@ -408,12 +410,14 @@ class Megatron:
         function = next((one for one in (self.function(SPECS, name) for name in LAYERS) if one is not MISSING), MISSING)
         if not isinstance(function, Function):
             return MISSING
+        chunks = names.get("virtual_pipeline_model_parallel_size")
+        first = {"vp_stage": 0 if isinstance(chunks, int) else chunks} if "vp_stage" in function.node[4][0] else {}
         kept = dict(self.run.overrides)
         self.run.overrides.update(
             {f"{SPECS}.{name}": lambda given, named: self.run.symbol("spec") for name in ONE_LAYER}
         )
         try:
-            return self.run.call(function, [self._config, False], {})
+            return self.run.call(function, [self._config, False], first)
         finally:
             self.run.overrides = kept
 

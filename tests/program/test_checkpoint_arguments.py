@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -143,3 +144,69 @@ def test_what_a_fork_sets_before_its_checks_is_unknown(tmp_path: Path, words: st
     root = write_tree(tmp_path, VALIDATE, parser=PARSER, files={"megatron/training/initialize.py": INITIALIZE})
     told = [one.message for one in asked(root, words).refusals if one.certain]
     assert told == ([refused] if refused else [])
+
+
+@pytest.mark.parametrize(
+    ("between", "words", "refused"),
+    [
+        (
+            "if os.path.exists(args.name):\n    if args.fast and args.heads is None:\n        args.heads = read()",
+            "--name /x",
+            True,
+        ),
+        (
+            "if os.path.exists(args.name):\n    if args.fast and args.heads is None:\n        args.heads = read()",
+            "--name /x --fast",
+            False,
+        ),
+        ("if args.name is not None:\n    args.heads = read(args.name)", "", True),
+        ("if args.name is not None:\n    args.heads = read(args.name)", "--name a", False),
+        ("if args.kind == 'plain':\n    pass\nelse:\n    args.heads = read()", "", True),
+        ("if args.kind == 'plain':\n    pass\nelse:\n    args.heads = read()", "--kind fancy", False),
+        ("if not args.fast or args.width > 8:\n    args.heads, args.width = read()", "--fast", True),
+        ("if not args.fast or args.width > 8:\n    args.heads, args.width = read()", "--fast --width 16", False),
+        ("for one in read():\n    args.heads = one", "", False),
+        ("with read() as one:\n    if args.name:\n        args.heads = one", "", True),
+        ("if args_defaults.get('heads'):\n    args.heads = 1", "", False),
+        ("found = read()\nif found:\n    args.heads = found", "", False),
+        ("if unknown_to_all(args):\n    args.heads = 2", "", False),
+        ("other.heads = read()", "", True),
+        ("args.heads = args.heads", "", True),
+        ("args.heads = args.width * 2", "", False),
+        ("args.heads = None", "--heads 2", True),
+        ("args.heads = os.path.getsize(args.name)", "--heads 2", False),
+        ("args.heads = 2\nargs.heads = None", "--heads 2", True),
+        ("if args.fast:\n    args.heads = None", "--heads 2", False),
+        ("if args.fast:\n    args.heads = None", "--heads 2 --fast", True),
+        ("if read():\n    args.heads = None", "--heads 2", False),
+        ("for one in read():\n    args.heads = None", "--heads 2", False),
+        ("try:\n    args.heads = None\nexcept ValueError:\n    pass", "--heads 2", False),
+        ("args.heads, args.width = None, 4", "--heads 2", False),
+        ("args.heads += 1", "--heads 2", False),
+        ("args.width = args.heads = None", "--heads 2", False),
+    ],
+)
+def test_what_is_set_under_conditions_before_the_checks(
+    tmp_path: Path, between: str, words: str, refused: bool
+) -> None:
+    start = f"""
+import os
+from megatron.training.arguments import parse_args, validate_args
+
+def initialize_megatron(extra_args_provider=None, args_defaults={{}}, parsed_args=None):
+    if parsed_args is None:
+        args = parse_args(extra_args_provider)
+    else:
+        args = parsed_args
+
+{textwrap.indent(between, "    ")}
+
+    if args.name == "yaml":
+        args = validate_yaml(args)
+    else:
+        validate_args(args, args_defaults)
+    args.heads = 4
+"""
+    root = write_tree(tmp_path, VALIDATE, parser=PARSER, files={"megatron/training/initialize.py": start})
+    told = [one.message for one in asked(root, words, checkpoint=False).refusals if one.certain]
+    assert ("no heads" in told) is refused

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 from typing import NamedTuple
 
@@ -464,3 +465,77 @@ def test_arguments_that_are_checked_without_their_defaults_have_them_before(tmp_
     written.write_text(written.read_text().replace("def validate_args(args, defaults={}):", "def validate_args(args):"))
     assert judged(root, ["--name", "mine"], entry="train.py").outcome == "accepts"
     assert judged(root, [], entry="train.py").outcome == "refuses"
+
+
+AT_ONCE = """
+import argparse
+
+def add_sizes(parser):
+    parser.add_argument("--width", type=int, default=8)
+    parser.add_argument("--heads", type=int, default=None)
+    parser.add_argument("--name", default=None)
+    return parser
+
+def parse_args(extra_args_provider=None, defaults={}, ignore_unknown_args=False):
+    parser = add_sizes(argparse.ArgumentParser(allow_abbrev=False))
+    if extra_args_provider is not None:
+        parser = extra_args_provider(parser)
+    if ignore_unknown_args:
+        args, _ = parser.parse_known_args()
+    else:
+        args = parser.parse_args()
+    for key in defaults:
+        if getattr(args, key) is None:
+            setattr(args, key, defaults[key])
+    if args.heads is None:
+        args.heads = 2
+    assert args.width % args.heads == 0, "heads"
+    assert args.name != "given", "name"
+    return args
+"""
+BATCHES_AT_ONCE = """
+def build_num_microbatches_calculator(args):
+    assert args.width < 64, "wide"
+"""
+
+
+@pytest.mark.parametrize(
+    ("argv", "message", "reads"),
+    [
+        ([], "", ()),
+        (["--width", "7"], "heads", ("width",)),
+        (["--heads", "3"], "heads", ("heads",)),
+        (["--name", "given"], "name", ("name",)),
+        (["--width", "64"], "wide", ("width",)),
+        (["--more", "1"], "more", ("more",)),
+        (["--other", "1"], "unrecognized arguments: --other 1", ()),
+    ],
+)
+def test_early_releases_parse_and_check_at_once(
+    tmp_path: Path, argv: list[str], message: str, reads: tuple[str, ...]
+) -> None:
+    script = """
+    from megatron.training import pretrain
+    def more(parser):
+        parser.add_argument("--more", type=int, default=0)
+        return parser
+    if __name__ == "__main__":
+        pretrain(None, extra_args_provider=more, args_defaults={"name": "plain"})
+    """
+    files = {
+        "train.py": script,
+        "megatron/__init__.py": "",
+        "megatron/training.py": "def pretrain(model, extra_args_provider=None, args_defaults={}):\n    pass",
+        "megatron/arguments.py": AT_ONCE.replace(
+            '"name"\n', '"name"\n    assert not getattr(args, "more", 0), "more"\n'
+        ),
+        "megatron/microbatches.py": BATCHES_AT_ONCE,
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(textwrap.dedent(text))
+    verdict = judged(tmp_path, argv, entry="train.py")
+    assert verdict.outcome == ("refuses" if message else "accepts"), verdict.why
+    assert [one.message for one in verdict.refusals] == ([message] if message else [])
+    assert not message or set(reads) <= set(verdict.refusals[0].reads)
+    assert message or [(one.argument, one.after) for one in verdict.rewrites] == [("name", "plain"), ("heads", 2)]

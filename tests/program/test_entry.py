@@ -131,6 +131,40 @@ def test_stages_behind_the_configuration(tmp_path: Path) -> None:
     assert said(*pattern[:2]) == ""
 
 
+STAGED = """
+def get_gpt_layer_local_spec(**named):
+    raise RuntimeError("parts are not read")
+def {name}(config, use_transformer_engine, vp_stage=None):
+    if config.virtual_pipeline_model_parallel_size is not None:
+        assert vp_stage is not None, "vp_stage must be passed"
+        assert vp_stage < config.virtual_pipeline_model_parallel_size, "a stage too far"
+    assert len(config.moe_layer_freq) == 2, "a pattern of two"
+"""
+
+
+@pytest.mark.parametrize("name", ["get_gpt_decoder_block_spec", "get_gpt_decoder_layer_specs"])
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--moe-layer-freq [0,1]", ""),
+        ("--moe-layer-freq [0,1] --virtual-pipeline-model-parallel-size 2", ""),
+        ("--moe-layer-freq [0,1] --virtual-pipeline-model-parallel-size 1", ""),
+        ("--moe-layer-freq [0,1,1] --virtual-pipeline-model-parallel-size 2", "a pattern of two"),
+        ("--moe-layer-freq [0,1,1]", "a pattern of two"),
+    ],
+)
+def test_layers_are_built_for_a_virtual_stage(tmp_path: Path, name: str, words: str, message: str) -> None:
+    """Megatron-LM 0.13 to 0.15 need the stage; their scripts pass it."""
+    builds = SCRIPT.replace("if __name__", f"from megatron.core.models.gpt.gpt_layer_specs import {name}\nif __name__")
+    layers = {"megatron__core__models__gpt__gpt_layer_specs": STAGED.format(name=name)}
+    files = {"examples__own_options": OWN, "examples__builds": builds.format(module="own_options"), **LATER, **layers}
+    root = tree(tmp_path, "own_options", **files)
+    stages = 'group.add_argument("--virtual-pipeline-model-parallel-size", type=int)\n'
+    write_tree(root, parser=MORE + stages, config="return args")
+    verdict = judged(root, ["--num-experts", "4", *words.split()], entry="examples/builds.py")
+    assert [one.message for one in verdict.refusals] == ([message] if message else [])
+
+
 EARLY = """
 from megatron.training.arguments import parse_args
 from megatron.training.training import pretrain

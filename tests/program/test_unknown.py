@@ -395,3 +395,100 @@ def test_a_key_that_is_set_on_some_paths_of_one_path_stays_in_doubt(tmp_path: Pa
     inner = "if HAVE_KERNELS:\n    if has('2.1'):\n        held['a'] = 1\nelse:\n    held['a'] = 2"
     root = write_tree(tmp_path, f"held = {{}}\n{inner}\nassert 'a' in held", head=VERSION + KERNELS)
     assert judged(root, []).outcome == "may refuse"
+
+
+@pytest.mark.parametrize(
+    ("body", "outcome"),
+    [
+        ("found = types.SimpleNamespace(**read())\nassert found.width == 8", "may refuse"),
+        ("found = argparse.Namespace(**vars(args), **read())\nassert found.more == 8", "may refuse"),
+        ("found = dict(**read())\nassert found['width'] == 8", "may refuse"),
+        ("found = dict(width=8, **read())\nassert found['more'] == 8", "may refuse"),
+        ("found = collections.OrderedDict(**read())\nassert found['width'] == 8", "may refuse"),
+        ("found = {}\nfound.update(**read())\nassert found['width'] == 8", "may refuse"),
+        ("assert '{width}'.format(**read()) == '8'", "may refuse"),
+        ("found = Size(**read())\nassert found.width == 8", "may refuse"),
+        ("found = functools.partial(double, **read())\nassert found() == 8", "may refuse"),
+        ("found = functools.partial(double, **read())\nassert found(width=4) == 8", "accepts"),
+        ("found = functools.partial(double, **{'width': 4})\nassert found() == 8", "accepts"),
+        ("found = types.SimpleNamespace(**{'width': 4})\nassert found.width == 8", "refuses"),
+        ("found = types.SimpleNamespace(**vars(args))\nassert found.width == 8", "accepts"),
+        ("found = types.SimpleNamespace(**vars(args))\nassert found.more == 8", "refuses"),
+        ("found = max(4, 8, **read())\nassert args.width == 8", "accepts"),
+    ],
+)
+def test_python_functions_with_unknown_keywords(tmp_path: Path, body: str, outcome: str) -> None:
+    head = """
+import argparse, collections, functools, json, types
+
+Size = collections.namedtuple("Size", "width")
+
+def read():
+    with open("/x/sizes.json") as file:
+        return json.load(file)
+
+def double(width):
+    return 2 * width
+"""
+    assert judged(write_tree(tmp_path, body, head=head)).outcome == outcome
+
+
+ADAM = """
+import inspect
+try:
+    from transformer_engine.pytorch.optimizers import FusedAdam as Adam
+except ImportError:
+    Adam = None
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "outcome"),
+    [
+        ("exp_avg_dtype", "2.17.1", "accepts"),
+        ("exp_avg_dtype", "1.13", "accepts"),
+        ("exp_avg_dtype", "1.12.0", "refuses"),
+        ("store_param_remainders", "2.1", "accepts"),
+        ("store_param_remainders", "2.0", "refuses"),
+        ("capturable", "1.8", "accepts"),
+        ("capturable", "1.7", "may refuse"),
+        ("capturable", "", "may refuse"),
+    ],
+)
+def test_the_parameters_of_an_optimizer_depend_on_its_version(
+    tmp_path: Path, name: str, version: str, outcome: str
+) -> None:
+    root = write_tree(tmp_path, f"assert '{name}' in inspect.signature(Adam).parameters, 'too old'", head=ADAM)
+    machine = Machine({"transformer-engine": version} if version else {}, present=frozenset({"transformer-engine"}))
+    verdict = judged(root, machine=machine)
+    assert verdict.outcome == outcome
+    assert outcome != "may refuse" or verdict.refusals[0].unless == ("transformer-engine",)
+
+
+@pytest.mark.parametrize(
+    ("condition", "outcome"),
+    [
+        ("'cuda' in PLATFORMS.keys()", "accepts"),
+        ("'cuda' in PLATFORMS.keys() and PLATFORMS['cuda'] == 1", "accepts"),
+        ("'cuda' not in PLATFORMS.keys()", "refuses"),
+        ("'other' in PLATFORMS.keys()", "refuses"),
+        ("'kernels' in PLATFORMS.keys()", "may refuse"),
+        ("'kernels' not in PLATFORMS.keys()", "may refuse"),
+        ("'cuda' in dict(PLATFORMS).keys()", "accepts"),
+        ("'cuda' in Keys().keys()", "accepts"),
+        ("'width' in vars(args).keys()", "accepts"),
+        ("'kernels' in {}.keys() or 'cuda' in PLATFORMS.keys()", "accepts"),
+    ],
+)
+def test_a_dict_that_may_have_more_keys_has_the_known_ones(tmp_path: Path, condition: str, outcome: str) -> None:
+    head = f"""
+{KERNELS}
+PLATFORMS = {{"cuda": 1}}
+if HAVE_KERNELS:
+    PLATFORMS["kernels"] = 2
+
+class Keys:
+    def keys(self):
+        return ["cuda"]
+"""
+    assert judged(write_tree(tmp_path, f"assert {condition}", head=head)).outcome == outcome

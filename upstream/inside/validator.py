@@ -108,9 +108,12 @@ class Judge:
     def _stages(self) -> Any:
         """Run one stage after another, recording its name before it begins."""
         yield "parse", None
-        args = copy.deepcopy(self.arguments.parse_args())
-        yield "validate", None
-        args = self.arguments.validate_args(args, dict(TOKENIZER)) or args
+        if hasattr(self.arguments, "validate_args"):
+            args = copy.deepcopy(self.arguments.parse_args())
+            yield "validate", None
+            args = self.arguments.validate_args(args, dict(TOKENIZER)) or args
+        else:  # releases before 3.0 parse and check at once
+            args = self.arguments.parse_args(defaults=dict(TOKENIZER))
         args.padded_vocab_size = getattr(args, "padded_vocab_size", None) or VOCABULARY
         if hasattr(self.arguments, "core_transformer_config_from_args"):
             yield "config", None
