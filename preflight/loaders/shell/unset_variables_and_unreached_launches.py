@@ -430,10 +430,8 @@ def _slip(name: str, around: Node, tree: Tree, commands: Commands) -> tuple[Span
     if around.type != "case_statement" or variable is None or variable.array or variable.sometimes:
         return None, ""
     place, text = variable.place, variable.place.source.text
-    if place.source is not tree.source:
-        return None, ""
     found = _DEFAULT.match(text, place.start) or _PLAIN.match(text, place.start)
-    if found is None:
+    if found is None or place.source is not tree.source:
         return None, ""
     items = (child for child in around.named_children if child.type == "case_item")
     words = [tree.text(one).strip("\"'") for item in items for one in item.children_by_field_name("value")]
