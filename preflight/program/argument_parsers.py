@@ -76,7 +76,7 @@ class Options(Classes):
     """How parsers are built and used."""
 
     after_parsing: Callable[[Value], Value] | None = None
-    """An action on the parsed arguments, for a program that goes on to check them in the same function."""
+    """An action on the parsed arguments, for a program that then checks them in the same function."""
 
     def call_parser(self, function: Any, receiver: Any, arguments: list[Value], keywords: Names) -> Value:
         """A method of a parser or of one of its groups."""

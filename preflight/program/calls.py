@@ -165,7 +165,7 @@ class Calls(Specials):
         return self.call_native(function, arguments, keywords)
 
     def _with_unknown_keywords(self, function: Any, arguments: list[Value], keywords: Names, spread: Value) -> Value:
-        """The result of a Python function that gets keywords which are not known."""
+        """The result of a Python function that gets unknown keywords."""
         if getattr(function, "__name__", "") == "add_argument":
             self.unread_options.append(f"an option with unknown properties at {self.place()}")
         receiver = getattr(function, "__self__", None)

@@ -133,7 +133,7 @@ class Facts:
         return found if found is not None else Unknown((distribution(name),))
 
     def parameters(self, name: str) -> list[str] | Unknown | None:
-        """The parameters of a class outside the program; None if they are not known for any version."""
+        """The parameters of a class outside the program; None if no version is known."""
         if name not in PARAMETERS:
             return None
         version, since = self.version(package := name.partition(".")[0]), PARAMETERS[name]
