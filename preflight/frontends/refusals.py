@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from preflight.frontends.front_end import UNREAD
 from preflight.frontends.hydra_faults import REFUSED
 from preflight.frontends.refusal_rows import Condition, Row
 from preflight.loaders.composition.grammar import has_interpolation
 from preflight.loaders.composition.resolved_values import Composed, Found
 from preflight.loaders.document import Node, Problem
-from preflight.source.finding import Message
+from preflight.source.finding import Message, values_of
 from preflight.source.source_file import Source, Span
 from preflight.source.typing_without_import import Any
 
@@ -223,6 +224,14 @@ def _short(path: str) -> str:
     return ".".join(path.split(".")[-2:])
 
 
+def _named(unread: Problem) -> tuple[str, str]:
+    """The key that nothing reads, and the one that was probably meant."""
+    said = values_of(unread.message)
+    hint = said.get("hint")
+    meant = values_of(hint).get("near") if isinstance(hint, str) else None
+    return str(said.get("key", "")), str(meant or "")
+
+
 def of_code(
     rows: Sequence[Row],
     config: Composed,
@@ -236,9 +245,12 @@ def of_code(
 ) -> Iterator[Problem]:
     """The first refusal of each file for a section of a config. own: the program's config, whose values are not the
     user's; first: the file of the run; sure: whether the run's release certainly has a refusal, with the keys that the
-    user wrote; known: problems that are already reported, each at its place; otherwise: the place of a refusal of the
+    user wrote; known: problems that are already reported, each at its place, and what follows from an unread key is
+    left out; otherwise: the place of a refusal of the
     program's own values."""
+    known = list(known)
     seen, places = set[tuple[str, str]](), {_place(one.span) for one in known}
+    astray = frozenset(name for one in known if one.kind == UNREAD for name in _named(one))
     for row in rows:
         for section in row.sections:
             file = row.place.partition(":")[0]
@@ -248,6 +260,8 @@ def of_code(
             node = _node(evaluator, row, own, first)
             span = node.span if node is not None else otherwise
             if span is None or _place(span) in places:
+                continue
+            if any(path in astray for one in row.when for path in evaluator.keys(one)):
                 continue
             seen.add((file, section))
             places.add(_place(span))

@@ -128,3 +128,17 @@ def test_missing_engine_of_rollouts() -> None:
     assert any("rollout.name is not given" in one for one in findings(script, "verl@0.9.0"))
     unknown = findings(script.replace(" data.train_files", ' "$(more)" data.train_files'), "verl@0.9.0")
     assert not any("rollout.name" in one for one in unknown)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "actor_rollout_ref.rollout.moe_tensor_parallel_size=2",
+        "distillation.enabled=True distillation.teacher_model.model_path=Qwen/Qwen3-32B distillation.nnodes=1"
+        " distillation.n_gpus_per_node=8",
+    ],
+)
+def test_what_follows_from_an_unread_key_is_not_reported(more: str) -> None:
+    report = preflight.check_text(PPO.replace("{more}", more), name="run.sh", target="verl@0.9.0")
+    rules = [finding.rule for finding in report.findings if finding.severity is preflight.Severity.ERROR]
+    assert "unread-key" in rules and "composition-refused" not in rules
