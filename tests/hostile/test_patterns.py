@@ -56,10 +56,11 @@ RUN_TIME = {
     "preflight/loaders/yaml_scalars.py": [],
     "preflight/loaders/shell/expr_command.py": [],
     "preflight/loaders/shell/bash_parser.py": ["\n\t*word(?=\n|\\Z)"],
-    "preflight/loaders/shell/unset_variables_and_unreached_launches.py": [
+    "preflight/loaders/shell/unreached_launches.py": [
         *[r"(?<=\n)([ \t]+)word[ \t]*(?=\n|\Z)|(?<=\n)word[ \t]+(?=\n|\Z)"],
-        *[r"(?m)^[ \t]*name[ \t]+="],
+        *[r"(?<![\w$-])name\+?="],
     ],
+    "preflight/loaders/shell/unset_variables.py": [r"(?m)^[ \t]*name[ \t]+="],
     "preflight/loaders/shell/silent_mistakes.py": [
         r"\$\{name:?[-+=?]|-v name\b|\b(?:read|for|local|export|declare)\b[^\n]{0,400}\bname\b",
         r"(?<![\w$-])name(?:\[[^]\n]*\])?\+?=(?!=)"

@@ -13,11 +13,24 @@ case "$SIZE" in
 esac
 torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers $LAYERS
 """
+ASKED = CASE.partition("\n")[2].format()
 LEFT_ALONE = {
     "a default that the caller replaces": CASE.format("${1:-none}"),
     "a default of the environment": CASE.format("${SIZE:-none}"),
     "an exit without an error": CASE.format("none").replace("exit 1", "exit 0"),
     "nothing is launched either way": CASE.format("none").partition("torchrun")[0],
+    "an option that the caller may give": (
+        "SIZE=\nwhile [[ $# -gt 0 ]]; do\n  case $1 in\n    --size) SIZE=$2; shift 2 ;;\n    *) shift ;;\n  esac\ndone\n"
+        + ASKED
+    ),
+    "options that getopts reads": 'SIZE=none\nwhile getopts "s:" o; do SIZE=$OPTARG; done\n' + ASKED,
+    "cases that do not matter": "shopt -s nocasematch\n" + CASE.format("7B"),
+    "a file that is not there": "SIZE=none\nsource ./local_env.sh\n" + ASKED,
+    "a file that is there only on the cluster": "SIZE=none\nif [ -f env.sh ]; then . env.sh; fi\n" + ASKED,
+    "words of the caller": 'SIZE=none\neval "$@"\n' + ASKED,
+    "variables of the caller": 'SIZE=none\nfor a in "$@"; do export "$a"; done\n' + ASKED,
+    "another name of the variable": "declare -n S=SIZE\n" + CASE.format("none"),
+    "small letters": "declare -l SIZE\n" + CASE.format("7B"),
     "what a test asks of the machine": "D=/d\nif [ ! -d $D ]; then exit 1; fi\n" + CASE.format("$1"),
 }
 

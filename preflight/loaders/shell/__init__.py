@@ -14,12 +14,8 @@ from preflight.loaders.shell.edit_ranges_and_comments import comments
 from preflight.loaders.shell.launches import Found, outside
 from preflight.loaders.shell.silent_mistakes import launch_slips, slips
 from preflight.loaders.shell.syntax_errors import Refusal, refusal, with_cause
-from preflight.loaders.shell.unset_variables_and_unreached_launches import (
-    launch_faults,
-    not_launched,
-    own_exit,
-    swallowed,
-)
+from preflight.loaders.shell.unreached_launches import not_launched, own_exit, swallowed
+from preflight.loaders.shell.unset_variables import launch_faults
 from preflight.loaders.slurm import sbatch, variables
 from preflight.loaders.text_limits import MAX_PADDED
 from preflight.source.resolved_words import Piece
