@@ -20,7 +20,7 @@ LEFT_ALONE = {
     "an exit without an error": CASE.format("none").replace("exit 1", "exit 0"),
     "nothing is launched either way": CASE.format("none").partition("torchrun")[0],
     "an option that the caller may give": (
-        "SIZE=\nwhile [[ $# -gt 0 ]]; do\n  case $1 in\n    --size) SIZE=$2; shift 2 ;;\n    *) shift ;;\n  esac\ndone\n"
+        "SIZE=\nwhile [[ $# -gt 0 ]]; do\n  case $1 in\n    --size) SIZE=$2; shift;;\n    *) shift ;;\n  esac\ndone\n"
         + ASKED
     ),
     "options that getopts reads": 'SIZE=none\nwhile getopts "s:" o; do SIZE=$OPTARG; done\n' + ASKED,
