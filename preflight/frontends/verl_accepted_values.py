@@ -3,7 +3,7 @@ modules."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from preflight.frontends.front_end import UNREAD
 from preflight.frontends.hydra_faults import DECAYS, INCREASES, REFUSED
@@ -13,8 +13,10 @@ from preflight.frontends.release_config_schema import Contract
 from preflight.frontends.verl_numbers import ACTOR, ROLLOUT, has_reference
 from preflight.loaders.composition.overrides import Override
 from preflight.loaders.composition.resolved_values import Composed
-from preflight.loaders.document import Launch, Node, Problem, Word
+from preflight.loaders.document import Document, Launch, Node, Problem, Word
+from preflight.run.version_ranges import numbers
 from preflight.source.finding import Message
+from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.source_file import Source
 from preflight.source.spelling import anagram_of, meant_boolean, nearest
 
@@ -111,32 +113,51 @@ def _of_adapters(config: Composed, section: str) -> Iterator[tuple[str, Sequence
 
 
 def of_values(
-    known: Contract, config: Composed, overrides: Iterable[Override], own: Callable[[str], bool], launch: Launch
+    known: Contract, config: Composed, overrides: Iterable[Override], own: Callable[[str], bool]
 ) -> Iterator[Problem]:
-    """Values of its trainer that are ignored, that mean something else, or that are missing. own: whether the available
+    """Values of its trainer that are ignored, or that mean something else. own: whether the available
     program has a word in its source."""
     yield from of_contents(config, [f"{one}.checkpoint" for one in (ACTOR, "critic")], known.node.span.source)
     yield from of_truths(known, overrides, own)
-    yield from of_missing(known, config, {one.key for one in overrides}, launch)
     model = "actor_rollout_ref.model"
     critic = config.at("algorithm", "adv_estimator").value == "gae" and config.at("critic", "enable").value is not False
     others = (f"{model}.tokenizer_path", *(("critic.model.path",) if critic else ()))
     yield from of_families(config, f"{model}.path", others, known.node.span.source)
 
 
-COMPLETE = frozenset(("data.train_files", "actor_rollout_ref.model.path"))
+COMPLETE = ("data.train_files", "actor_rollout_ref.model.path")
 """Keys that every command of a user sets; one without them is a part of a command."""
+WITHOUT_DEFAULT = (0, 6)
+"""The first release without a default for the engine."""
+_BY_CALLER = lazy_pattern(r"\$(?:[@*1-9]|\{[@*1-9]|\{\w+(?:\[[@*]\])?(?::?-\}|:?\+))")
+"""Words of a script that add nothing unless its caller says so: "$@", $1, ${EXTRA:-}, ${EXTRA:+...}."""
+_ALONE = lazy_pattern(r"(?<![^\s(])[\"']?\$\{?([A-Za-z_]\w*)(?:\[[@*]\])?\}?[\"']?(?![^\s)])")
+"""A variable that is a whole word."""
+_SETS = lazy_pattern(r"\b([A-Za-z_]\w*)\+?=|\b(?:for|read)(?: -\w+)? ([A-Za-z_]\w*)")
 
 
-def of_missing(known: Contract, config: Composed, given: Set[str], launch: Launch) -> Iterator[Problem]:
-    """The name of the inference engine, which has no default (trainer/config/rollout/rollout.yaml:5). given: the keys
-    of the command."""
-    engine = config.at(*ROLLOUT.split("."), "name").node
-    lacks = engine is not None and engine.value == MISSING and engine.span.source is known.node.span.source
+def completed_by_caller(document: Document) -> bool:
+    """Whether the caller of a script may add words to its launch: by its arguments, or by a variable that the script
+    does not set."""
+    launch, text = document.launch, document.source.text
+    if launch is None or launch.open or launch.assumed or _BY_CALLER.search(text):
+        return True
+    set_ = {name for match in _SETS.finditer(text) for name in match.groups()}
     unknown = any(word.text is None and not (word.pieces and word.pieces[0].text) for word in launch.words)
-    if lacks and given >= COMPLETE and not (unknown or launch.open):
+    return unknown or any(match[1] not in set_ for match in _ALONE.finditer(text))
+
+
+def of_missing(config: Composed, source: Source, document: Document, release: str | None) -> Iterator[Problem]:
+    """The name of the inference engine, which has no default (trainer/config/rollout/rollout.yaml:5). source: the
+    program's config; release: that of the run, None if nothing shows it."""
+    engine = config.at(*ROLLOUT.split("."), "name").node
+    lacks = engine is not None and engine.value == MISSING and engine.span.source is source
+    nodes = [config.at(*key.split(".")).node for key in COMPLETE]
+    whole = all(node is not None and node.span.source is not source for node in nodes)
+    known = release is not None and numbers(release) >= WITHOUT_DEFAULT
+    if lacks and whole and known and not completed_by_caller(document) and document.launch is not None:
         message = Message("{key} is not given and has no default; set it to vllm or sglang", key=f"{ROLLOUT}.name")
-        yield Problem(REFUSED, message, launch.entry.span)
+        yield Problem(REFUSED, message, document.launch.entry.span)
 
 
 def taken_by_fine_tuning(config: Composed, own: Callable[[str], bool]) -> dict[str, Sequence[object]]:

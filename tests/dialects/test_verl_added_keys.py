@@ -126,8 +126,26 @@ def test_misspelt_engine(new: str, says: str) -> None:
 def test_missing_engine_of_rollouts() -> None:
     script = PPO.replace("{more}", "").replace(" actor_rollout_ref.rollout.name=vllm", "")
     assert any("rollout.name is not given" in one for one in findings(script, "verl@0.9.0"))
-    unknown = findings(script.replace(" data.train_files", ' "$(more)" data.train_files'), "verl@0.9.0")
-    assert not any("rollout.name" in one for one in unknown)
+    assert not any("rollout.name" in one for one in findings(script, "verl@0.5.0"))  # there, the default is vllm
+    unstated = preflight.check_text(script, name="run.sh")
+    assert not any("rollout.name" in finding.message for finding in unstated.findings)
+
+
+WORDS = ('"$(more)"', '"$@"', "$@", '"${@:2}"', "$*", "$1", '"${EXTRA_ARGS[@]}"', "${EXTRA:-}", "$ARGS", "${A:+$A}")
+"""Words by which the caller of a script may add overrides."""
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_the_caller_may_complete_a_command(word: str) -> None:
+    script = PPO.replace("{more}", "").replace(" actor_rollout_ref.rollout.name=vllm", f" {word}")
+    assert not any("rollout.name" in one for one in findings(script, "verl@0.9.0"))
+    tuning = SFT.replace("{more}", word).replace(" optim=megatron", "")
+    assert not any("needs optim=megatron" in one for one in findings(tuning, "verl@0.9.0"))
+
+
+def test_groups_of_a_folder_of_ones_own() -> None:
+    tuning = SFT.replace("{more}", "hydra.searchpath=[file:///own]").replace("engine=megatron", "engine=megatron_2")
+    assert not any("verl has no engine" in one for one in findings(tuning, "verl@0.9.0"))
 
 
 @pytest.mark.parametrize(
