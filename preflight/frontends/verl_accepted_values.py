@@ -10,7 +10,7 @@ from preflight.frontends.hydra_faults import DECAYS, INCREASES, REFUSED
 from preflight.frontends.model_families import of_families
 from preflight.frontends.registry_names import INITIAL
 from preflight.frontends.release_config_schema import Contract
-from preflight.frontends.verl_numbers import ACTOR, ROLLOUT, has_reference
+from preflight.frontends.verl_numbers import ACTOR, REF, ROLLOUT, SFT_SWITCHED, SWITCHED, has_reference
 from preflight.loaders.composition.overrides import Override
 from preflight.loaders.composition.resolved_values import Composed
 from preflight.loaders.document import Document, Launch, Node, Problem, Word
@@ -118,7 +118,7 @@ def of_values(
     """Values of its trainer that are ignored, or that mean something else. own: whether the available
     program has a word in its source."""
     yield from of_contents(config, [f"{one}.checkpoint" for one in (ACTOR, "critic")], known.node.span.source)
-    yield from of_truths(known, overrides, own)
+    yield from of_truths(known, config, overrides, own)
     model = "actor_rollout_ref.model"
     critic = config.at("algorithm", "adv_estimator").value == "gae" and config.at("critic", "enable").value is not False
     others = (f"{model}.tokenizer_path", *(("critic.model.path",) if critic else ()))
@@ -214,22 +214,50 @@ def of_contents(config: Composed, sections: Sequence[str], source: Source) -> It
             yield Problem(UNREAD, message, one.span, harmless=True)
 
 
-def of_truths(known: Contract, overrides: Iterable[Override], own: Callable[[str], bool]) -> Iterator[Problem]:
+CONVERTED = ("distillation.teacher_models.", "actor_rollout_ref.model.", "model.")
+"""Sections whose classes convert the words for false."""
+
+
+def of_truths(
+    known: Contract, config: Composed, overrides: Iterable[Override], own: Callable[[str], bool]
+) -> Iterator[Problem]:
     """Words that are meant as false or null, but are texts for Hydra, which only knows true, false and null: Python
     takes a text for true. own: whether the available program has a word in its source."""
     for one in overrides:
         value = one.node.value if one.node is not None and one.node.kind == "scalar" else None
         if not isinstance(value, str) or one.action == "delete" or not known.has(one.key):
             continue
-        default = known.at(one.path)
-        if isinstance(default, bool) and (value.lower() in ("no", "off", "none") or meant_boolean(value) is False):
+        if _switched_off(known, config, one):
+            continue
+        default, converted = known.at(one.path), one.key.startswith(CONVERTED)
+        off = value.lower() in ("no", "off", "none") or meant_boolean(value) is False
+        if isinstance(default, bool) and off and not converted:
             template = "{key} is the text {value}, which counts as true; write False"
         elif value in ("None", "none") and (default is None or isinstance(default, int | float)) and not own(value):
+            if isinstance(default, bool) and converted:
+                continue
             template = "{key} is the text {value}, not null; Hydra reads only null as no value"
         else:
             continue
         assert one.node is not None
         yield Problem(REFUSED, Message(template, key=one.key, value=value), one.node.span, harmless=True)
+
+
+def _switched_off(known: Contract, config: Composed, one: Override) -> bool:
+    """Whether a run does not read a key: the key that switches it, its section or its role is off."""
+    modes = ("auto", "resume_path") if known.engine else ("resume_path",)  # also read by default in fine-tuning
+    if one.key == "trainer.resume_from_path":
+        return config.at("trainer", "resume_mode").value not in modes
+    for number in (*SWITCHED, *SFT_SWITCHED):
+        if one.key == number.key and any(config.at(*key.split(".")).value != value for key, value in number.when):
+            return True
+    if one.key.startswith("critic.") and config.at("critic", "enable").value is not True:
+        return config.at("algorithm", "adv_estimator").value != "gae"
+    if one.key.startswith(f"{REF}."):
+        return not has_reference(config)
+    above = (one.path[:length] for length in range(1, len(one.path)))
+    switches = ((*path, name) for path in above for name in ("enable", "enabled") if (*path, name) != one.path)
+    return any(config.at(*path).value is False for path in switches)
 
 
 def of_entry(launch: Launch) -> Iterator[Problem]:

@@ -179,7 +179,7 @@ def _of_values(
         *of_fine_tuning(config, source),
         *of_loggers(config, source, own),
         *of_contents(config, ["checkpoint"], source),
-        *of_truths(known, overrides, own),
+        *of_truths(known, config, overrides, own),
         *misspelt(config, {"optim.optimizer": OPTIMIZERS}, own, source),
     ]
 

@@ -66,6 +66,18 @@ def told(base: str, more: str, release: str) -> list[str]:
         ("+actor_rollout_ref.rollout.engine_kwargs.vllm.max_num_seq=1", ""),
         ("+ray_kwargs.ray_init.num_gpus=8", ""),
         ("critic.model.path=/models/critic", ""),
+        ("critic.model.path=/ckpts/sft-deepseek-r1-traces-7b", ""),
+        ("critic.model.path=llamafactory-sft-7b", ""),
+        ("critic.model.path=someone/deepseek-coder-sft", ""),
+        ("critic.model.path=moonshotai/Kimi-Dev-72B", ""),
+        ("critic.model.path=microsoft/phi-4", ""),
+        ("trainer.resume_from_path=None", ""),
+        ("trainer.resume_mode=disable trainer.resume_from_path=None", ""),
+        ("algorithm.kl_ctrl.kl_coef=None", ""),
+        ("actor_rollout_ref.rollout.multi_turn.max_user_turns=None", ""),
+        ("actor_rollout_ref.model.trust_remote_code=off", ""),
+        ("actor_rollout_ref.model.use_remove_padding=no", ""),
+        ("trainer.resume_mode=resume_path trainer.resume_from_path=None", "is the text None, not null"),
     ],
 )
 def test_reinforcement_learning(release: str, more: str, says: str) -> None:
