@@ -26,7 +26,7 @@ from preflight.frontends.verl_accepted_values import (
     of_truths,
     taken_by_fine_tuning,
 )
-from preflight.frontends.verl_added_keys import TUNED, TUNING, next_to_known, of_tuning, passed_on
+from preflight.frontends.verl_added_keys import TUNED, next_to_known, of_tuning, passed_on, tuning_passed_on
 from preflight.frontends.verl_numbers import of_fine_tuning
 from preflight.loaders.composition.overrides import Override, apply, read_override
 from preflight.loaders.composition.resolved_values import Composed
@@ -154,6 +154,7 @@ def _of_sft(
     others = [one for other in trainers if (one := other.of_engine(FINE_TUNING))]
     tree, refused = apply(known.node, set_)
     config = Composed(tree)
+    core = [flag.dest for flag in front_end.keys.core.options.values()]
     own = partial(mentions, front_end, document=document, surroundings=surroundings)
     package = package_of(front_end, document, surroundings)
     unread = [
@@ -162,7 +163,7 @@ def _of_sft(
     return [
         *of_keys(known, unread, others, surroundings.request.target is not None),
         *of_tuning(contract("verl", release), set_, own, trainers),
-        *passed_on(TUNING, set_, [flag.dest for flag in front_end.keys.core.options.values()], own),
+        *passed_on(tuning_passed_on(config, release), set_, core, own),
         *next_to_known(known, set_, tuple(TUNED), own, others),
         *of_interpolations(config, set_),
         *_of_values(known, config, set_, own),
