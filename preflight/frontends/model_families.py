@@ -15,7 +15,7 @@ FAMILIES = {
     **{"zai-org": "glm", "thudm": "glm", "internlm": "internlm", "moonshotai": "kimi", "openai": "gpt-oss"},
     "bytedance-seed": "seed-oss",
 }
-"""The organizations of a hub, each with the word in the names of its models that have a vocabulary of their own."""
+"""The organizations of a hub, each with the word in the names of those of its models that share a vocabulary."""
 ALIASES = {"mixtral": "mistral", "moonlight": "kimi"}
 """Other words for the same vocabulary."""
 DERIVED = ("distill", "kimi-dev", "kimi-audio")

@@ -130,7 +130,7 @@ COMPLETE = ("data.train_files", "actor_rollout_ref.model.path")
 WITHOUT_DEFAULT = (0, 6)
 """The first release without a default for the engine."""
 _BY_CALLER = lazy_pattern(r"\$(?:[@*1-9]|\{[@*1-9]|\{\w+(?:\[[@*]\])?(?::?-\}|:?\+))")
-"""Words of a script that add nothing unless its caller says so: "$@", $1, ${EXTRA:-}, ${EXTRA:+...}."""
+"""Words of a script that add nothing unless its caller sets them: "$@", $1, ${EXTRA:-}, ${EXTRA:+...}."""
 _ALONE = lazy_pattern(r"(?<![^\s(])[\"']?\$\{?([A-Za-z_]\w*)(?:\[[@*]\])?\}?[\"']?(?![^\s)])")
 """A variable that is a whole word."""
 _SETS = lazy_pattern(r"\b([A-Za-z_]\w*)\+?=|\b(?:for|read)(?: -\w+)? ([A-Za-z_]\w*)")

@@ -136,7 +136,7 @@ def _of_sft(
     theirs = any((word.text or "").startswith(("--config", "-c")) for word in document.launch.words)
     if document.launch.entry.text not in ENTRIES or theirs or any("@" in one.key for one in overrides):
         return []
-    if any(one.key == "hydra.searchpath" for one in overrides):  # groups of its own
+    if any(one.key == "hydra.searchpath" for one in overrides):  # other groups
         return []
     if groups := list(_of_groups(overrides, chosen, completed_by_caller(document))):
         return groups
