@@ -10,18 +10,27 @@ from preflight.loaders.document import Problem
 from preflight.source.finding import Message
 from preflight.source.source_file import Source
 
-FAMILIES = ("qwen", "llama", "mistral", "gemma", "deepseek", "phi-", "glm", "internlm", "kimi", "gpt-oss", "seed-oss")
-"""Words in the names of models, each with a vocabulary that no other family uses."""
+FAMILIES = {
+    **{"qwen": "qwen", "meta-llama": "llama", "mistralai": "mistral", "google": "gemma", "deepseek-ai": "deepseek"},
+    **{"zai-org": "glm", "thudm": "glm", "internlm": "internlm", "moonshotai": "kimi", "openai": "gpt-oss"},
+    "bytedance-seed": "seed-oss",
+}
+"""The organizations of a hub, each with the word in the names of those of its models that share a vocabulary."""
 ALIASES = {"mixtral": "mistral", "moonlight": "kimi"}
 """Other words for the same vocabulary."""
+DERIVED = ("distill", "kimi-dev", "kimi-audio")
+"""Words in the names of models with the vocabulary of another family."""
 
 
 def families(name: str) -> frozenset[str]:
-    """The families that the name of a model mentions; none if it is derived from another one."""
-    last = name.rstrip("/").rpartition("/")[2].lower()
+    """The families that the name of a model mentions; none if it is not the hub's name of a family's own model, such as
+    a local path, or if the model is derived from another one."""
+    organization, _, last = name.lower().partition("/")
     for alias, family in ALIASES.items():
         last = last.replace(alias, family)
-    return frozenset() if "distill" in last else frozenset(one for one in FAMILIES if one in last)
+    if "/" in last or FAMILIES.get(organization, "\0") not in last or any(word in last for word in DERIVED):
+        return frozenset()
+    return frozenset(one for one in FAMILIES.values() if one in last)
 
 
 def of_families(

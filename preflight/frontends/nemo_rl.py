@@ -157,7 +157,7 @@ OPTIONAL = frozenset(
         *("value_context_parallel_size", "teacher_dtensor_enabled"),
         *("checkpointing_enabled", "save_period", "checkpoint_metric", "async_grpo_enabled", "batch_multiplier"),
         *("use_dynamic_sampling", "use_importance_sampling_correction", "ratio_clip_c", "token_level_loss"),
-        *("sequence_level_importance_ratios"),
+        *("sequence_level_importance_ratios", "val_at_start", "disable_ppo_ratio"),
     ]
 )
 """Keys that are optional for a run."""

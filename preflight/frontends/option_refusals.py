@@ -298,6 +298,7 @@ SGLANG_WORDS: Mapping[str, Sequence[str]] = {
 }
 """Options with choices, and their words."""
 SGLANG_SWITCHES = (
+    *("tp-size", "tensor-parallel-size"),
     *("enable-dp-attention", "enable-dp-lm-head", "cuda-graph-bs", "enable-deterministic-inference"),
     *("disable-radix-cache", "disable-cuda-graph", "disable-overlap-schedule", "tool-call-parser", "reasoning-parser"),
     *("enable-deepep-moe", "enable-metrics", "disable-custom-all-reduce", "enable-mixed-chunk"),

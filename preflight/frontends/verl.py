@@ -30,7 +30,7 @@ from preflight.frontends.refusals import of_code
 from preflight.frontends.registry_names import misspelt, of_files, of_verl
 from preflight.frontends.release_config_schema import Contract, contract, lacks, made_since, nearest_release
 from preflight.frontends.release_detection import Shown, of_overrides, shown, with_evidence
-from preflight.frontends.verl_accepted_values import of_entry, of_loggers, of_name, of_values, taken
+from preflight.frontends.verl_accepted_values import of_entry, of_loggers, of_missing, of_name, of_values, taken
 from preflight.frontends.verl_added_keys import of_added
 from preflight.frontends.verl_async_trainers import NAMES as VARIANTS
 from preflight.frontends.verl_async_trainers import lacks_check, of_variant, starts
@@ -294,8 +294,7 @@ def _of_composition(run: Composition, before: Sequence[Problem]) -> list[Problem
         own = partial(mentions, front_end, document=document, surroundings=surroundings)
         faults += of_keys(known, run.unread(run.refused), others, stated)
         core = [flag.dest for flag in front_end.keys.core.options.values()]
-        assert document.launch is not None
-        faults += of_values(known, run.config, run.set_, own, document.launch)
+        faults += of_values(known, run.config, run.set_, own)
         faults += of_added(known, run.config, run.set_, core, own, others, stated)
         faults += of_interpolations(run.config, run.set_)
         faults += of_choices(known, run.config, run.source, dict(taken(known, run.config, own)), ALWAYS)
@@ -340,6 +339,7 @@ def _of_code(
     said = shown(VERL, document, surroundings)
     stated = said is not None and numbers(said.target.version) == numbers(known.release)
     found = [*of_sizes(config, source), *of_loggers(config, source, own)]
+    found += of_missing(config, source, document, said.target.version if said is not None else None)
     found += of_files(config, source, known.release, stated)
     found += misspelt(config, of_verl((known, *_others(known.release)), config), own, source)
     done = [*before, *found]

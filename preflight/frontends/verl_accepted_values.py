@@ -3,18 +3,20 @@ modules."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from preflight.frontends.front_end import UNREAD
 from preflight.frontends.hydra_faults import DECAYS, INCREASES, REFUSED
 from preflight.frontends.model_families import of_families
 from preflight.frontends.registry_names import INITIAL
 from preflight.frontends.release_config_schema import Contract
-from preflight.frontends.verl_numbers import ACTOR, ROLLOUT, has_reference
+from preflight.frontends.verl_numbers import ACTOR, REF, ROLLOUT, SFT_SWITCHED, SWITCHED, has_reference
 from preflight.loaders.composition.overrides import Override
 from preflight.loaders.composition.resolved_values import Composed
-from preflight.loaders.document import Launch, Node, Problem, Word
+from preflight.loaders.document import Document, Launch, Node, Problem, Word
+from preflight.run.version_ranges import numbers
 from preflight.source.finding import Message
+from preflight.source.lazy_regex import lazy_pattern
 from preflight.source.source_file import Source
 from preflight.source.spelling import anagram_of, meant_boolean, nearest
 
@@ -111,32 +113,51 @@ def _of_adapters(config: Composed, section: str) -> Iterator[tuple[str, Sequence
 
 
 def of_values(
-    known: Contract, config: Composed, overrides: Iterable[Override], own: Callable[[str], bool], launch: Launch
+    known: Contract, config: Composed, overrides: Iterable[Override], own: Callable[[str], bool]
 ) -> Iterator[Problem]:
-    """Values of its trainer that are ignored, that mean something else, or that are missing. own: whether the available
+    """Values of its trainer that are ignored, or that mean something else. own: whether the available
     program has a word in its source."""
     yield from of_contents(config, [f"{one}.checkpoint" for one in (ACTOR, "critic")], known.node.span.source)
-    yield from of_truths(known, overrides, own)
-    yield from of_missing(known, config, {one.key for one in overrides}, launch)
+    yield from of_truths(known, config, overrides, own)
     model = "actor_rollout_ref.model"
     critic = config.at("algorithm", "adv_estimator").value == "gae" and config.at("critic", "enable").value is not False
     others = (f"{model}.tokenizer_path", *(("critic.model.path",) if critic else ()))
     yield from of_families(config, f"{model}.path", others, known.node.span.source)
 
 
-COMPLETE = frozenset(("data.train_files", "actor_rollout_ref.model.path"))
+COMPLETE = ("data.train_files", "actor_rollout_ref.model.path")
 """Keys that every command of a user sets; one without them is a part of a command."""
+WITHOUT_DEFAULT = (0, 6)
+"""The first release without a default for the engine."""
+_BY_CALLER = lazy_pattern(r"\$(?:[@*1-9]|\{[@*1-9]|\{\w+(?:\[[@*]\])?(?::?-\}|:?\+))")
+"""Words of a script that add nothing unless its caller sets them: "$@", $1, ${EXTRA:-}, ${EXTRA:+...}."""
+_ALONE = lazy_pattern(r"(?<![^\s(])[\"']?\$\{?([A-Za-z_]\w*)(?:\[[@*]\])?\}?[\"']?(?![^\s)])")
+"""A variable that is a whole word."""
+_SETS = lazy_pattern(r"\b([A-Za-z_]\w*)\+?=|\b(?:for|read)(?: -\w+)? ([A-Za-z_]\w*)")
 
 
-def of_missing(known: Contract, config: Composed, given: Set[str], launch: Launch) -> Iterator[Problem]:
-    """The name of the inference engine, which has no default (trainer/config/rollout/rollout.yaml:5). given: the keys
-    of the command."""
-    engine = config.at(*ROLLOUT.split("."), "name").node
-    lacks = engine is not None and engine.value == MISSING and engine.span.source is known.node.span.source
+def completed_by_caller(document: Document) -> bool:
+    """Whether the caller of a script may add words to its launch: by its arguments, or by a variable that the script
+    does not set."""
+    launch, text = document.launch, document.source.text
+    if launch is None or launch.open or launch.assumed or _BY_CALLER.search(text):
+        return True
+    set_ = {name for match in _SETS.finditer(text) for name in match.groups()}
     unknown = any(word.text is None and not (word.pieces and word.pieces[0].text) for word in launch.words)
-    if lacks and given >= COMPLETE and not (unknown or launch.open):
+    return unknown or any(match[1] not in set_ for match in _ALONE.finditer(text))
+
+
+def of_missing(config: Composed, source: Source, document: Document, release: str | None) -> Iterator[Problem]:
+    """The name of the inference engine, which has no default (trainer/config/rollout/rollout.yaml:5). source: the
+    program's config; release: that of the run, None if nothing shows it."""
+    engine = config.at(*ROLLOUT.split("."), "name").node
+    lacks = engine is not None and engine.value == MISSING and engine.span.source is source
+    nodes = [config.at(*key.split(".")).node for key in COMPLETE]
+    whole = all(node is not None and node.span.source is not source for node in nodes)
+    known = release is not None and numbers(release) >= WITHOUT_DEFAULT
+    if lacks and whole and known and not completed_by_caller(document) and document.launch is not None:
         message = Message("{key} is not given and has no default; set it to vllm or sglang", key=f"{ROLLOUT}.name")
-        yield Problem(REFUSED, message, launch.entry.span)
+        yield Problem(REFUSED, message, document.launch.entry.span)
 
 
 def taken_by_fine_tuning(config: Composed, own: Callable[[str], bool]) -> dict[str, Sequence[object]]:
@@ -193,22 +214,50 @@ def of_contents(config: Composed, sections: Sequence[str], source: Source) -> It
             yield Problem(UNREAD, message, one.span, harmless=True)
 
 
-def of_truths(known: Contract, overrides: Iterable[Override], own: Callable[[str], bool]) -> Iterator[Problem]:
+CONVERTED = ("distillation.teacher_models.", "actor_rollout_ref.model.", "model.")
+"""Sections whose classes convert the words for false."""
+
+
+def of_truths(
+    known: Contract, config: Composed, overrides: Iterable[Override], own: Callable[[str], bool]
+) -> Iterator[Problem]:
     """Words that are meant as false or null, but are texts for Hydra, which only knows true, false and null: Python
     takes a text for true. own: whether the available program has a word in its source."""
     for one in overrides:
         value = one.node.value if one.node is not None and one.node.kind == "scalar" else None
         if not isinstance(value, str) or one.action == "delete" or not known.has(one.key):
             continue
-        default = known.at(one.path)
-        if isinstance(default, bool) and (value.lower() in ("no", "off", "none") or meant_boolean(value) is False):
+        if _switched_off(known, config, one):
+            continue
+        default, converted = known.at(one.path), one.key.startswith(CONVERTED)
+        off = value.lower() in ("no", "off", "none") or meant_boolean(value) is False
+        if isinstance(default, bool) and off and not converted:
             template = "{key} is the text {value}, which counts as true; write False"
         elif value in ("None", "none") and (default is None or isinstance(default, int | float)) and not own(value):
+            if isinstance(default, bool) and converted:
+                continue
             template = "{key} is the text {value}, not null; Hydra reads only null as no value"
         else:
             continue
         assert one.node is not None
         yield Problem(REFUSED, Message(template, key=one.key, value=value), one.node.span, harmless=True)
+
+
+def _switched_off(known: Contract, config: Composed, one: Override) -> bool:
+    """Whether a run does not read a key: the key that switches it, its section or its role is off."""
+    modes = ("auto", "resume_path") if known.engine else ("resume_path",)  # also read by default in fine-tuning
+    if one.key == "trainer.resume_from_path":
+        return config.at("trainer", "resume_mode").value not in modes
+    for number in (*SWITCHED, *SFT_SWITCHED):
+        if one.key == number.key and any(config.at(*key.split(".")).value != value for key, value in number.when):
+            return True
+    if one.key.startswith("critic.") and config.at("critic", "enable").value is not True:
+        return config.at("algorithm", "adv_estimator").value != "gae"
+    if one.key.startswith(f"{REF}."):
+        return not has_reference(config)
+    above = (one.path[:length] for length in range(1, len(one.path)))
+    switches = ((*path, name) for path in above for name in ("enable", "enabled") if (*path, name) != one.path)
+    return any(config.at(*path).value is False for path in switches)
 
 
 def of_entry(launch: Launch) -> Iterator[Problem]:

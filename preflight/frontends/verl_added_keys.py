@@ -33,7 +33,12 @@ ONLY_FIELDS = (
     *("masked_softmax_fusion", "bias_dropout_fusion", "num_query_groups", "attention_backend"),
 )
 """Fields of Megatron's TransformerConfig that are neither options nor keys of Megatron-Bridge."""
+SET_LATER = (0, 9)
+"""The first release that sets the fields of Megatron-Bridge's providers itself if Megatron-Bridge does not, which
+accepts any name (workers/engine/megatron/transformer_impl.py:388)."""
 ADDS = ("add", "force")
+OWN_DATA = "data.custom_cls.path"
+"""A data set of one's own, which may read any key of its section (trainer/main_ppo.py, create_rl_dataset)."""
 OPEN = ("override", "kwargs", "ray_", "tool_config")
 """Parts of the names of sections that are passed on with any key."""
 
@@ -98,52 +103,59 @@ def passed_on(
 ) -> Iterator[Problem]:
     """Misspelt fields in sections that are passed on to Megatron. sections: those that a run passes on, each with
     whether a class certainly rejects the field; core: Megatron's own names."""
-    known: dict[str, tuple[str, ...]] = {}
+    fields: dict[str, tuple[str, ...]] = {}
+    also = {*core, *data("megatron-bridge")["providers"]}
     for one in overrides:
         above, _, name = one.key.rpartition(".")
         kind, cls = PASSED_ON.get(above.rpartition(".")[2], ("", ""))
         if one.action not in ADDS or not kind or above not in sections:
             continue
-        if kind not in known:
-            known[kind] = _fields(kind, core)
-        near = typing_errors(name, known[kind]) if name not in known[kind] and not own(name) else ()
+        if kind not in fields:
+            fields[kind] = _fields(kind)
+        known = name in fields[kind] or name in also or own(name)
+        near = () if known else typing_errors(name, fields[kind])
         if near:
             template = "Megatron's {cls} has no field {name}, so it rejects the run; did you mean {near}?"
             if not sections[above]:
-                template = "Megatron's {cls} has no field {name}, so {key} has no effect; did you mean {near}?"
+                template = "Megatron's {cls} has no field {name}, so at best {key} has no effect; did you mean {near}?"
             message = Message(template, cls=cls, name=name, near=near[0], key=one.key)
             fix = (f"write {near[0]}", one.key_span, f"{above}.{near[0]}")
             yield Problem(REFUSED, message, one.key_span, fix=fix, harmless=not sections[above])
 
 
-def _fields(kind: str, core: Iterable[str]) -> tuple[str, ...]:
+def _fields(kind: str) -> tuple[str, ...]:
     """The known fields of one of Megatron's classes."""
     bridge = (key.partition(".")[2] for key in data("megatron-bridge")["keys"] if key.startswith(f"{kind}."))
-    return tuple(dict.fromkeys((*bridge, *(ONLY_FIELDS if kind == "model" else ()), *core)))
+    return tuple(dict.fromkeys((*bridge, *(ONLY_FIELDS if kind == "model" else ()))))
 
 
 def sections_passed_on(config: Composed, release: str, roles: Sequence[str]) -> dict[str, bool]:
     """The sections of a run that are passed on to Megatron. With Megatron-Bridge before 0.8, and without a bridge,
     fields that the network lacks are dropped (workers/megatron_workers.py:223,
-    models/mcore/config_converter.py:137)."""
+    models/mcore/config_converter.py:137); from 0.9 on, it depends on the release of Megatron-Bridge."""
     found: dict[str, bool] = {}
     for role in (ACTOR, *roles):
         own = f"{role}.megatron"
-        bridge, plain = (config.at(*f"{own}.{key}".split(".")).value for key in ("use_mbridge", "vanilla_mbridge"))
-        rejects = numbers(release) >= ONE_WORKER or (bridge is True and plain is not False)
-        found[f"{own}.override_transformer_config"] = rejects
+        found[f"{own}.override_transformer_config"] = _rejects(config, release, own)
         if role != REF:
             found[f"{own}.override_ddp_config"] = True
             found[f"{role}.optim.override_optimizer_config"] = True
     return found
 
 
-TUNING = {
-    "engine.override_transformer_config": True,
-    "engine.override_ddp_config": True,
-    "optim.override_optimizer_config": True,
-}
-"""The same of its fine-tuning."""
+def _rejects(config: Composed, release: str, section: str) -> bool:
+    """Whether a field that the network lacks certainly stops a run. section: that of the engine."""
+    bridge, plain = (config.at(*section.split("."), key).value for key in ("use_mbridge", "vanilla_mbridge"))
+    return ONE_WORKER <= numbers(release) < SET_LATER or (bridge is True and plain is not False)
+
+
+def tuning_passed_on(config: Composed, release: str) -> dict[str, bool]:
+    """The sections of its fine-tuning that are passed on to Megatron."""
+    return {
+        "engine.override_transformer_config": _rejects(config, release, "engine"),
+        "engine.override_ddp_config": True,
+        "optim.override_optimizer_config": True,
+    }
 
 
 def next_to_known(
@@ -156,10 +168,14 @@ def next_to_known(
     """Keys that + adds next to the one that is meant: Hydra accepts them, and verl reads only the other one. built: the
     sections that become classes, which reject them; own: whether the available program has a name; others: the
     contracts of the other releases."""
+    overrides = tuple(overrides)
+    owned = any(one.key == OWN_DATA for one in overrides)
     for one in overrides:
         path = one.path
         depth = next((n for n in range(len(path)) if contract.at(path[: n + 1]) is None), len(path))
         if one.action not in ADDS or depth == len(path) or contract.has(one.key):
+            continue
+        if path[0] == "data" and owned:
             continue
         section = contract.at(path[:depth]) if depth else contract.tree
         direct = contract.fields_at(path)[1] or (contract.engine and depth == 1)

@@ -19,8 +19,14 @@ from preflight.frontends.registry_names import OPTIMIZERS, misspelt
 from preflight.frontends.release_config_schema import Contract, contract, nearest_release
 from preflight.frontends.release_detection import of_overrides, shown, with_evidence
 from preflight.frontends.verl import RELEASES, VERL, adapters, forced, may_be_any, network, optimizer, read_ppo, stages
-from preflight.frontends.verl_accepted_values import of_contents, of_loggers, of_truths, taken_by_fine_tuning
-from preflight.frontends.verl_added_keys import TUNED, TUNING, next_to_known, of_tuning, passed_on
+from preflight.frontends.verl_accepted_values import (
+    completed_by_caller,
+    of_contents,
+    of_loggers,
+    of_truths,
+    taken_by_fine_tuning,
+)
+from preflight.frontends.verl_added_keys import TUNED, next_to_known, of_tuning, passed_on, tuning_passed_on
 from preflight.frontends.verl_numbers import of_fine_tuning
 from preflight.loaders.composition.overrides import Override, apply, read_override
 from preflight.loaders.composition.resolved_values import Composed
@@ -130,7 +136,9 @@ def _of_sft(
     theirs = any((word.text or "").startswith(("--config", "-c")) for word in document.launch.words)
     if document.launch.entry.text not in ENTRIES or theirs or any("@" in one.key for one in overrides):
         return []
-    if groups := list(_of_groups(overrides, chosen)):
+    if any(one.key == "hydra.searchpath" for one in overrides):  # other groups
+        return []
+    if groups := list(_of_groups(overrides, chosen, completed_by_caller(document))):
         return groups
     if not chosen.get("engine") == chosen.get("optim") == "megatron" or chosen.get("model", "hf_model") != "hf_model":
         return []
@@ -146,6 +154,7 @@ def _of_sft(
     others = [one for other in trainers if (one := other.of_engine(FINE_TUNING))]
     tree, refused = apply(known.node, set_)
     config = Composed(tree)
+    core = [flag.dest for flag in front_end.keys.core.options.values()]
     own = partial(mentions, front_end, document=document, surroundings=surroundings)
     package = package_of(front_end, document, surroundings)
     unread = [
@@ -154,7 +163,7 @@ def _of_sft(
     return [
         *of_keys(known, unread, others, surroundings.request.target is not None),
         *of_tuning(contract("verl", release), set_, own, trainers),
-        *passed_on(TUNING, set_, [flag.dest for flag in front_end.keys.core.options.values()], own),
+        *passed_on(tuning_passed_on(config, release), set_, core, own),
         *next_to_known(known, set_, tuple(TUNED), own, others),
         *of_interpolations(config, set_),
         *_of_values(known, config, set_, own),
@@ -171,7 +180,7 @@ def _of_values(
         *of_fine_tuning(config, source),
         *of_loggers(config, source, own),
         *of_contents(config, ["checkpoint"], source),
-        *of_truths(known, overrides, own),
+        *of_truths(known, config, overrides, own),
         *misspelt(config, {"optim.optimizer": OPTIMIZERS}, own, source),
     ]
 
@@ -180,9 +189,11 @@ ENGINES = ("automodel", "fsdp", "megatron", "mindspeed", "torchtitan", "veomni")
 """Options of the groups engine and optim in any release (trainer/config/engine, trainer/config/optim)."""
 
 
-def _of_groups(overrides: Sequence[Override], chosen: Mapping[str, str]) -> Iterator[Problem]:
+def _of_groups(overrides: Sequence[Override], chosen: Mapping[str, str], open_: bool) -> Iterator[Problem]:
     """A misspelt engine or optimizer, and an optimizer that is not Megatron's: its class lacks the values that verl
-    passes on to Megatron (utils/megatron/optimizer.py:121-132)."""
+    passes on to Megatron (utils/megatron/optimizer.py:121-132). open_: the caller may add words."""
+    if open_:
+        return
     for one in overrides:
         name = chosen.get(one.key, "") if one.key in ("engine", "optim") else ""
         near = nearest(name, ENGINES, 0.75) if name and name not in ENGINES else ""

@@ -12,10 +12,13 @@ VERL, NEMO_RL = ConstraintSet("verl", why=UNCHECKED), ConstraintSet("nemo-rl", w
 SLIME, MS_SWIFT = ConstraintSet("slime", why=UNCHECKED), ConstraintSet("ms-swift", why=UNCHECKED)
 a = Handles(megatron_names() | names("verl") | names("nemo-rl") | names("slime") | names("ms-swift"))
 
-WIDE = 1
-"""More than twice the widest range in which a published run clips the ratios of tokens, 0.4."""
+WIDE, NONE = 1, 10
+"""More than twice the widest range in which a published run clips the ratios of tokens, 0.4, and the narrowest with
+which one switches clipping off."""
 TUNING = 5e-4
 """Five times the highest learning rate of a published run that fine-tunes all weights, 1e-4."""
+UNVALIDATED = all_of(a.val_at_start.is_set, ~a.val_at_start)
+"""A run of NeMo RL that does not only validate."""
 PPO, SFT = a.entry == "verl.trainer.main_ppo", a.entry == "verl.trainer.sft_trainer"
 
 
@@ -43,6 +46,7 @@ def no_share(generates: Expression, share: Expression, upstream: str) -> Constra
         why=LATE,
         shows={"share": share},
         upstream=upstream,
+        severity=Severity.WARNING,
         at=(share,),
     )
 
@@ -61,11 +65,11 @@ def repelled(trains: Expression, coefficient: Expression, upstream: str) -> Cons
     )
 
 
-def unclipped(trains: Expression, high: Expression, upstream: str) -> Constraint:
-    """A range of token ratios that is hardly ever left."""
+def unclipped(trains: Expression, low: Expression, high: Expression, upstream: str) -> Constraint:
+    """A range of token ratios that is hardly ever left, though its low end clips."""
     return refuse(
         "token-ratio-never-clipped",
-        all_of(trains, high.is_set, high > WIDE),
+        all_of(trains, low.is_set, low < WIDE, high.is_set, high > WIDE, high < NONE),
         message="the upper end of the clipping range is {high}, but published runs use 0.2 to 0.4; a digit may be wrong",
         why="the ratios of tokens hardly ever leave such a range, so nothing limits the step",
         shows={"high": high},
@@ -78,7 +82,13 @@ def unclipped(trains: Expression, high: Expression, upstream: str) -> Constraint
 VERL.add(
     refuse(
         "moments-not-passed-on",
-        all_of(any_of(PPO, SFT), a.optimizer == "adam", a.optim_betas.given, a.optim_betas != (0.9, 0.999)),
+        all_of(
+            any_of(PPO, SFT),
+            a.optimizer == "adam",
+            a.optim_betas.given,
+            a.optim_betas != [0.9, 0.999],
+            ~any_of(a.adam_beta1.given, a.adam_beta2.given),
+        ),
         message="optim.betas {optim_betas} has no effect: verl does not pass it on to Megatron, which uses 0.9 and 0.999",
         why="the moving averages of Adam have other lengths than intended; override_optimizer_config.adam_beta2 sets them",
         upstream="verl/utils/megatron/optimizer.py:125",
@@ -90,8 +100,10 @@ VERL.add(
         all_of(
             PPO,
             a.clip_ratio.given,
+            a.policy_loss_mode.is_in("vanilla", "gspo"),
             a.clip_ratio_low.is_set,
             a.clip_ratio_high.is_set,
+            ~any_of(a.clip_ratio_low.given, a.clip_ratio_high.given),
             a.clip_ratio != a.clip_ratio_low,
             a.clip_ratio != a.clip_ratio_high,
         ),
@@ -106,12 +118,20 @@ VERL.add(
     ),
     unclipped(
         all_of(PPO, a.policy_loss_mode.is_in("vanilla", "gspo")),
+        a.clip_ratio_low,
         a.clip_ratio_high,
         "verl/trainer/ppo/core_algos.py:1350",
     ),
     refuse(
         "identical-validation-samples",
-        all_of(PPO, ~a.val_only, a.val_n > 1, a.val_temperature == 0),
+        all_of(
+            PPO,
+            ~a.val_only,
+            any_of(a.val_before_train, a.test_freq > 0),
+            ~a.multi_turn_enable,
+            a.val_n > 1,
+            a.val_temperature == 0,
+        ),
         message="validation generates {val_n} samples of each prompt at temperature 0, which are identical",
         why=(
             "the averages and the best of these samples equal the first one, and validation takes several times as long; "
@@ -132,7 +152,13 @@ VERL.add(
     ),
     refuse(
         "reward-function-without-file",
-        all_of(PPO, a.reward_function_name.given, a.reward_function_name.is_set, a.reward_function_path.is_none),
+        all_of(
+            PPO,
+            a.reward_function_name.given,
+            a.reward_function_name.is_set,
+            a.reward_function_name != "compute_score",
+            a.reward_function_path.is_none,
+        ),
         message="custom_reward_function.name {reward_function_name} has no effect without custom_reward_function.path",
         why="the reward is that of the data source, and a data source without one stops the run",
         upstream="verl/trainer/ppo/reward.py:71",
@@ -140,23 +166,25 @@ VERL.add(
         at=(a.reward_function_name,),
     ),
     nothing(
-        all_of(any_of(all_of(PPO, ~a.val_only), SFT), a.total_epochs <= 0),
+        all_of(any_of(all_of(PPO, ~a.val_only, ~a.val_before_train), SFT), a.total_epochs <= 0),
         "with trainer.total_epochs {total_epochs}, the run trains nothing",
         (a.total_epochs,),
         "verl/trainer/ppo/ray_trainer.py:1440",
     ),
-    no_share(PPO, a.rollout_top_p, "verl/experimental/agent_loop/agent_loop.py"),
+    no_share(all_of(PPO, ~a.val_only), a.rollout_top_p, "verl/experimental/agent_loop/agent_loop.py"),
     refuse(
         "validation-top-p-out-of-range",
         all_of(
             PPO,
             any_of(a.val_before_train, a.test_freq > 0),
+            any_of(a.rollout_val_do_sample, a.rollout_mode == "async"),
             any_of(a.val_top_p > 1, a.val_top_p <= 0),
             a.val_top_p.is_set,
         ),
         message="val_kwargs.top_p is {val_top_p}, but it must be above 0 and at most 1; it may be meant in percent",
         why=LATE,
         upstream="verl/experimental/agent_loop/agent_loop.py:620",
+        severity=Severity.WARNING,
         at=(a.val_top_p,),
     ),
     repelled(all_of(PPO, a.use_kl_loss), a.actor_kl_coef, "verl/workers/utils/losses.py"),
@@ -175,13 +203,13 @@ VERL.add(
 )
 NEMO_RL.add(
     nothing(
-        all_of(a.megatron_enabled, a.max_num_steps <= 0),
+        all_of(a.megatron_enabled, UNVALIDATED, a.max_num_steps <= 0),
         "with max_num_steps {max_num_steps}, the run trains nothing",
         (a.max_num_steps,),
         "nemo_rl/algorithms/grpo.py",
     ),
     nothing(
-        all_of(a.megatron_enabled, a.max_num_epochs <= 0),
+        all_of(a.megatron_enabled, UNVALIDATED, a.max_num_epochs <= 0),
         "with max_num_epochs {max_num_epochs}, the run trains nothing",
         (a.max_num_epochs,),
         "nemo_rl/algorithms/grpo.py",
@@ -193,7 +221,8 @@ NEMO_RL.add(
         "nemo_rl/algorithms/loss/loss_functions.py",
     ),
     unclipped(
-        all_of(a.num_generations_per_prompt.is_set, ~a.use_cispo),
+        all_of(a.num_generations_per_prompt.is_set, ~a.use_cispo, ~a.disable_ppo_ratio, ~a.force_on_policy_ratio),
+        a.ratio_clip_min,
         a.ratio_clip_max,
         "nemo_rl/algorithms/loss/loss_functions.py",
     ),
@@ -217,13 +246,17 @@ SLIME.add(
         after=("slime/engine-without-memory",),
     ),
     no_share(
-        all_of(a.rollout_batch_size.is_set, ~a.debug_train_only), a.rollout_top_p, "slime/rollout/sglang_rollout.py"
+        all_of(a.rollout_batch_size.is_set, ~a.debug_train_only, ~a.rollout_function_path.given),
+        a.rollout_top_p,
+        "slime/rollout/sglang_rollout.py",
     ),
     refuse(
         "evaluation-top-p-out-of-range",
         all_of(
             a.rollout_batch_size.is_set,
             ~a.debug_train_only,
+            ~any_of(a.rollout_function_path.given, a.eval_function_path.given),
+            a.eval_config.is_none,
             a.eval_interval.is_set,
             a.eval_top_p.is_set,
             any_of(a.eval_top_p > 1, a.eval_top_p <= 0),
@@ -231,10 +264,12 @@ SLIME.add(
         message="--eval-top-p is {eval_top_p}, but it must be above 0 and at most 1; it may be meant in percent",
         why=LATE,
         upstream="slime/rollout/sglang_rollout.py",
+        severity=Severity.WARNING,
         at=(a.eval_top_p,),
     ),
     unclipped(
         all_of(a.rollout_batch_size.is_set, a.advantage_estimator.is_in("grpo", "ppo", "reinforce_plus_plus")),
+        a.eps_clip,
         a.eps_clip_high,
         "slime/backends/megatron_utils/loss.py:981",
     ),
@@ -258,12 +293,17 @@ MS_SWIFT.add(
         severity=Severity.WARNING,
         at=(a.beta,),
     ),
-    no_share(a.rlhf_type.is_in("grpo", "gkd"), a.top_p, "swift/megatron/trainers/rollout_mixin.py"),
+    no_share(
+        any_of(a.rlhf_type == "grpo", all_of(a.rlhf_type == "gkd", a.lmbda > 0)),
+        a.top_p,
+        "swift/megatron/trainers/rollout_mixin.py",
+    ),
     repelled(a.rlhf_type == "grpo", a.beta, "swift/megatron/trainers/grpo_trainer.py"),
     unclipped(
         all_of(
             a.rlhf_type == "grpo", any_of(a.loss_type.is_none, a.loss_type.is_in("grpo", "dapo", "bnpo", "dr_grpo"))
         ),
+        a.epsilon,
         a.epsilon_high,
         "swift/megatron/trainers/grpo_trainer.py",
     ),

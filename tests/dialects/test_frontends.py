@@ -138,6 +138,16 @@ def test_the_network_is_the_models_own(tmp_path: Path) -> None:
     assert job.plan.model.sequence.raw == 2048
 
 
+@pytest.mark.parametrize("value", ["bfloat16", "torch.bfloat16", "half"])
+def test_ms_swift_takes_any_name_of_a_type(tmp_path: Path, value: str) -> None:
+    assert not [one for one in swift(tmp_path, f"--torch_dtype {value}").findings if "torch_dtype" in one.message]
+
+
+@pytest.mark.parametrize("option", ["--sglang-tp-size 2", "--sglang-tensor-parallel-size 2", "--sglang-tp 2"])
+def test_sizes_of_slimes_engine(tmp_path: Path, option: str) -> None:
+    assert not [one for one in slime(tmp_path, option).findings if "--sglang" in one.message]
+
+
 def test_switches_of_ms_swift_take_a_value(tmp_path: Path) -> None:
     options = "--sequence_parallel true --tensor_model_parallel_size 2 --use_distributed_optimizer false --packing"
     arguments = swift(tmp_path, options).jobs[0].arguments

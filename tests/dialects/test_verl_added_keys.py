@@ -9,6 +9,7 @@ import pytest
 import preflight
 
 ACTOR = "actor_rollout_ref.actor"
+PLAIN = f"{ACTOR}.megatron.vanilla_mbridge=True"
 OWN = f"{ACTOR}.megatron.override_transformer_config"
 PPO = (
     "python3 -m verl.trainer.main_ppo model_engine=megatron algorithm.adv_estimator=gae trainer.nnodes=1"
@@ -42,7 +43,7 @@ def told(base: str, more: str, release: str) -> list[str]:
         ("+critic.ppo_micro_batchsize=2", "error: .* has no field ppo_micro_batchsize"),
         ("+critic.optim.lr_warmup_step=10", "did you mean lr_warmup_steps"),
         ("+actor_rollout_ref.ref.log_prob_max_token=4096", "error: .* has no field log_prob_max_token"),
-        (f"+{OWN}.recompute_metod=uniform", "error: Megatron's TransformerConfig has no field recompute_metod"),
+        (f"+{OWN}.recompute_metod=uniform {PLAIN}", "error: Megatron's TransformerConfig has no field recompute_metod"),
         ("+critic.megatron.override_transformer_config.moe_router_dytpe=fp32", "did you mean moe_router_dtype"),
         (f"+{ACTOR}.optim.override_optimizer_config.optimizer_cpu_ofload=True", "has no field optimizer_cpu_ofload"),
         (f"+{ACTOR}.megatron.override_ddp_config.grad_reduce_in_fp_32=True", "DistributedDataParallelConfig has no"),
@@ -59,6 +60,10 @@ def told(base: str, more: str, release: str) -> list[str]:
         ("actor_rollout_ref.model.lora.rank=8 actor_rollout_ref.model.lora.lora_A_init_method=xavior", "xavior"),
         ("critic.megatron.tensor_model_parallel_size=0", "must be at least 1"),
         (f"+{OWN}.moe_permute_fusion=True", ""),
+        (f"+{OWN}.patch_size=14", ""),
+        (f"+{OWN}.spatial_merge_size=2", ""),
+        (f"+{OWN}.batchsize=2", ""),
+        ("data.custom_cls.path=own.py data.custom_cls.name=Own +data.max_prompt_lenght=9", ""),
         (f"+{OWN}.a_field_of_a_fork=True", ""),
         (f"{ACTOR}.checkpoint.save_contents=[model,optimizer,extra,hf_model]", ""),
         (f"{ACTOR}.megatron.param_offload=Ture", ""),
@@ -66,6 +71,18 @@ def told(base: str, more: str, release: str) -> list[str]:
         ("+actor_rollout_ref.rollout.engine_kwargs.vllm.max_num_seq=1", ""),
         ("+ray_kwargs.ray_init.num_gpus=8", ""),
         ("critic.model.path=/models/critic", ""),
+        ("critic.model.path=/ckpts/sft-deepseek-r1-traces-7b", ""),
+        ("critic.model.path=llamafactory-sft-7b", ""),
+        ("critic.model.path=someone/deepseek-coder-sft", ""),
+        ("critic.model.path=moonshotai/Kimi-Dev-72B", ""),
+        ("critic.model.path=microsoft/phi-4", ""),
+        ("trainer.resume_from_path=None", ""),
+        ("trainer.resume_mode=disable trainer.resume_from_path=None", ""),
+        ("algorithm.kl_ctrl.kl_coef=None", ""),
+        ("actor_rollout_ref.rollout.multi_turn.max_user_turns=None", ""),
+        ("actor_rollout_ref.model.trust_remote_code=off", ""),
+        ("actor_rollout_ref.model.use_remove_padding=no", ""),
+        ("trainer.resume_mode=resume_path trainer.resume_from_path=None", "is the text None, not null"),
     ],
 )
 def test_reinforcement_learning(release: str, more: str, says: str) -> None:
@@ -80,7 +97,11 @@ def test_reinforcement_learning(release: str, more: str, says: str) -> None:
         ("+engine.param_offloads=True", "error: verl .* turns engine into a class that has no field param_offloads"),
         ("+optim.warmup_ratio=0.1", "has no field warmup_ratio"),
         ("+model.trust_remote_codes=True", "did you mean trust_remote_code"),
-        ("+engine.override_transformer_config.recompute_metod=uniform", "error: Megatron's TransformerConfig"),
+        (
+            "+engine.override_transformer_config.recompute_metod=uniform engine.vanilla_mbridge=True",
+            "error: Megatron's TransformerConfig",
+        ),
+        ("+engine.override_transformer_config.patch_size=14", ""),
         ("+optim.override_optimizer_config.use_precision_aware_optimzer=True", "error: Megatron's OptimizerConfig"),
         ("+trainer.max_ckpt_to_kep=3", "warning: .* never reads trainer.max_ckpt_to_kep"),
         ("checkpoint.save_contents=[model,optim]", "warning: verl ignores optim"),
@@ -123,11 +144,38 @@ def test_misspelt_engine(new: str, says: str) -> None:
     assert any(says in one for one in findings(script, "verl@0.9.0"))
 
 
+@pytest.mark.parametrize("own", [f"{ACTOR}.megatron", "engine"])
+def test_fields_that_only_some_bridges_refuse(own: str) -> None:
+    base, more = SFT if own == "engine" else PPO, f"+{own}.override_transformer_config.recompute_metod=uniform"
+    assert [one.partition(":")[0] for one in told(base, more, "0.8.0")] == ["error"]
+    for release in ("0.9.0", "0.9.1"):
+        (one,) = told(base, more, release)
+        assert one.startswith("warning:") and "has no effect; did you mean recompute_method?" in one
+
+
 def test_missing_engine_of_rollouts() -> None:
     script = PPO.replace("{more}", "").replace(" actor_rollout_ref.rollout.name=vllm", "")
     assert any("rollout.name is not given" in one for one in findings(script, "verl@0.9.0"))
-    unknown = findings(script.replace(" data.train_files", ' "$(more)" data.train_files'), "verl@0.9.0")
-    assert not any("rollout.name" in one for one in unknown)
+    assert not any("rollout.name" in one for one in findings(script, "verl@0.5.0"))  # there, the default is vllm
+    unstated = preflight.check_text(script, name="run.sh")
+    assert not any("rollout.name" in finding.message for finding in unstated.findings)
+
+
+WORDS = ('"$(more)"', '"$@"', "$@", '"${@:2}"', "$*", "$1", '"${EXTRA_ARGS[@]}"', "${EXTRA:-}", "$ARGS", "${A:+$A}")
+"""Words by which the caller of a script may add overrides."""
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_the_caller_may_complete_a_command(word: str) -> None:
+    script = PPO.replace("{more}", "").replace(" actor_rollout_ref.rollout.name=vllm", f" {word}")
+    assert not any("rollout.name" in one for one in findings(script, "verl@0.9.0"))
+    tuning = SFT.replace("{more}", word).replace(" optim=megatron", "")
+    assert not any("needs optim=megatron" in one for one in findings(tuning, "verl@0.9.0"))
+
+
+def test_groups_of_a_folder_of_ones_own() -> None:
+    tuning = SFT.replace("{more}", "hydra.searchpath=[file:///own]").replace("engine=megatron", "engine=megatron_2")
+    assert not any("verl has no engine" in one for one in findings(tuning, "verl@0.9.0"))
 
 
 @pytest.mark.parametrize(

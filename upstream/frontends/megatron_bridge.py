@@ -146,6 +146,21 @@ def helpers(show: Callable[..., str]) -> dict[str, list[str] | None]:
     return {name: sorted(map(".".join, found)) for name, found in made.items() if found is not None}
 
 
+PROVIDERS = ("v0.3.1", "v0.4.2", "v0.5.1", TAG)
+"""Releases whose providers of models are read."""
+
+
+def providers(show: Callable[..., str]) -> set[str]:
+    """The fields of the classes that provide models, each a network of Megatron with further fields."""
+    found: set[str] = set()
+    for tag in PROVIDERS:
+        for path in show("ls-tree", "-r", "--name-only", tag, "src/megatron/bridge/models").splitlines():
+            if path.endswith(".py") and "provider" in path.rpartition("/")[2]:
+                of_file = _classes(lambda name, at=tag: show("show", f"{at}:{name}"), path)  # type: ignore[misc]
+                found |= {name for one in of_file.values() for name in _own(one) if not name.startswith("_")}
+    return found
+
+
 def texts(clone: Path, megatron: Path) -> Mapping[Path, str]:
     """The files with the table and with the helpers of recipes, from the clones of Megatron-Bridge and Megatron-LM."""
 
@@ -166,6 +181,8 @@ def texts(clone: Path, megatron: Path) -> Mapping[Path, str]:
         "package": "megatron.bridge",
         "helpers": helpers(lambda *command: git(clone, *command)),
     }
+    network = {key.partition(".")[2] for key in found["keys"] if key.startswith("model.")}
+    found["providers"] = sorted(providers(lambda *command: git(clone, *command)) - network)
     found["other releases"] = sorted({*other} - own)
     return {
         SCHEMAS.parent / folder / "megatron-bridge.json": _lines(table_)
