@@ -65,7 +65,7 @@ MEGATRON.add(
             "training ends after {train_samples} samples, within the warm-up of {lr_warmup_samples} samples, so --lr "
             "is never reached"
         ),
-        severity=Severity.WARNING,
+        severity=Severity.NOTE,
         at=(a.train_samples, a.lr_warmup_samples),
         after=("megatron/warmup-over-decay",),
     ),
