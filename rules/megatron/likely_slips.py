@@ -345,18 +345,6 @@ MEGATRON.add(
         upstream="megatron/core/optimizer/__init__.py:524",
     ),
     refuse(
-        "query-groups-left-out",
-        all_of(a.group_query_attention, ~a.num_query_groups.given, a.num_attention_heads > 1),
-        message=(
-            "--group-query-attention is given without --num-query-groups, so all {num_attention_heads} heads share "
-            "one key and value head"
-        ),
-        why="the default is one group, which is multi-query attention",
-        severity=Severity.WARNING,
-        at=(a.group_query_attention,),
-        upstream=WEIGHTS,
-    ),
-    refuse(
         "balance-coefficient-without-loss",
         all_of(
             TRAINS,

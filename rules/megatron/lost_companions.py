@@ -163,6 +163,18 @@ MEGATRON.add(
         fixes=(put(a.manual_gc),),
     ),
     refuse(
+        "query-groups-left-out",
+        all_of(a.group_query_attention, ~a.num_query_groups.given, a.num_attention_heads > 1),
+        message=(
+            "--group-query-attention is given without --num-query-groups, so all {num_attention_heads} heads share "
+            "one key and value head"
+        ),
+        why="the default is one group, which is multi-query attention",
+        severity=Severity.WARNING,
+        at=(a.group_query_attention,),
+        upstream="megatron/training/arguments.py",
+    ),
+    refuse(
         "latent-rank-left-out",
         all_of(a.multi_latent_attention, LATENT, ~a.kv_lora_rank.given),
         message="--kv-lora-rank is not set, so keys and values are compressed to the default, {kv_lora_rank}",

@@ -59,7 +59,9 @@ MINDSPEED_LLM.add(
     ),
     refuse(
         "dpo-beta-out-of-range",
-        all_of(a.stage == "dpo", a.dpo_loss_type != "ipo", a.dpo_beta.given, any_of(a.dpo_beta >= 5, a.dpo_beta <= 0.001)),
+        all_of(
+            a.stage == "dpo", a.dpo_loss_type != "ipo", a.dpo_beta.given, any_of(a.dpo_beta >= 5, a.dpo_beta <= 0.001)
+        ),
         at=(a.dpo_beta,),
         message="--dpo-beta {dpo_beta} is far from the usual 0.1",
         why=(
