@@ -134,7 +134,8 @@ def differs_from_published(job: Job) -> Iterator[Finding | Unverified]:
     Compares the sizes of the network with those of a published model. The model is the one that the path of the
     tokenizer or the checkpoint names (`model_from_hf/llama-3-8b-hf`), or else the name of the file
     (`pretrain_qwen3_8b.sh`) or of the log that the launch is piped into (`| tee logs/qwen3_8b.log`), or else the
-    `trainer.model_name` of a MindFormers training config. The rule reports the hidden size, heads, key-value heads,
+    `trainer.model_name` of a MindFormers training config that loads a checkpoint and has the vocabulary of the model.
+    The rule reports the hidden size, heads, key-value heads,
     intermediate size, experts, their intermediate size or experts per token if only one of them differs from the
     published values.
 
@@ -143,8 +144,8 @@ def differs_from_published(job: Job) -> Iterator[Finding | Unverified]:
     compare them if the run also states a different rotary base, because the run is then a different network that only
     uses the tokenizer. If these properties agree as well, the rule compares the sizes of latent attention, and checks
     whether the rotary base or the padded vocabulary is less than the published one, whether the same part of each head
-    has rotary positions, and whether these and the weights of the router are scaled by the same factors. One further
-    trait is reported if only that one differs: shared experts, the number of dense layers before those with experts, the
+    has rotary positions, and whether these and the weights of the router are scaled by the same factors. If the path of
+    the checkpoint names the model, one further trait is reported if only that one differs: shared experts, the number of dense layers before those with experts, the
     function and normalization of the router's scores, a stated epsilon of the norms, and learned positions.
 
     The number of layers is only compared if it is at least three quarters of the published one, or that of another model
@@ -223,10 +224,22 @@ def _candidates(names: Iterable[str], job: Job) -> Iterator[Published]:
     filed = of_file(document.source.name.rpartition("/")[2]) or of_file(_log(document))
     if filed is not None and filed != named and not names_another(names, filed):
         yield filed
-    label = job.arguments.given("trainer.model_name")
-    trains = job.arguments.get("training").raw is True
-    if named is None and filed is None and trains and label is not None and isinstance(label.raw, str):
-        yield from (one for one in (published((label.raw,)),) if one is not None)
+    if named is None and filed is None:
+        yield from _labelled(job)
+
+
+def _labelled(job: Job) -> Iterator[Published]:
+    """The model that a MindFormers training config names, if it loads a checkpoint and has the model's vocabulary: the
+    name is often left over from the config that was copied."""
+    a = job.arguments
+    label, load = a.given("trainer.model_name"), a.given("load_checkpoint")
+    if a.get("training").raw is not True or label is None or not isinstance(label.raw, str):
+        return
+    if load is None or not load.known or not load.raw:
+        return
+    model = published((label.raw,))
+    if model is not None and job.plan.model.vocab.raw == model.sizes["vocab"]:
+        yield model
 
 
 def _compared(job: Job, model: Published) -> dict[str, Value]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from preflight import Finding, Job, Message
-from preflight.run.published_models import Published
+from preflight.run.published_models import Published, published
 from preflight.source.source_file import Span
 
 LATENT = {
@@ -33,8 +33,22 @@ def further_traits(job: Job, model: Published) -> Iterator[Finding]:
     yield from _rotary_factor(job, model)
     yield from _router_scaling(job, model)
     yield from _vocabulary(job, model)
-    others = [*_experts(job, model), *_epsilon(job, model), *_positions(job, model)]
-    yield from others if len(others) == 1 else ()  # if several differ, it is another network
+    if _loads(job, model):
+        others = [*_experts(job, model), *_epsilon(job, model), *_positions(job, model)]
+        yield from others if len(others) == 1 else ()  # if several differ, it is another network
+
+
+CHECKPOINTS = (
+    *("load", "pretrained_checkpoint", "load_checkpoint", "pretrained_model_dir"),
+    *("hf_checkpoint", "hf_model_id", "model"),
+)
+
+
+def _loads(job: Job, model: Published) -> bool:
+    """Whether the path of the checkpoint names the model: a run from scratch often uses only the tokenizer."""
+    values = (job.arguments.given(name) for name in CHECKPOINTS)
+    paths = [value.raw for value in values if value is not None and isinstance(value.raw, str)]
+    return (named := published(paths)) is not None and named.name == model.name
 
 
 def _latent(job: Job, model: Published) -> Iterator[Finding]:
@@ -199,14 +213,16 @@ def _router_scaling(job: Job, model: Published) -> Iterator[Finding]:
     yield differs(model, theirs, factor, job.place(own, job.plan.model.experts))
 
 
-MOST_PADDING = 1.5
-"""The largest padded vocabulary, as a multiple of the published one."""
+MOST_PADDING = 3
+"""The largest extended vocabulary, as a multiple of the published one."""
+FEWER = 16
+"""The Python variants of CodeLlama lack the tokens for infilling."""
 
 
 def _vocabulary(job: Job, model: Published) -> Iterator[Finding]:
     """Fewer rows of the embedding than the model has, or many more; some more are padding."""
     value, wanted = job.arguments.given("padded_vocab_size"), model.sizes["vocab"]
-    if value is None or not isinstance(value.raw, int) or wanted <= value.raw <= wanted * MOST_PADDING:
+    if value is None or not isinstance(value.raw, int) or wanted - FEWER <= value.raw <= wanted * MOST_PADDING:
         return
     theirs = Message("{size} rows of the embedding", size=wanted)
     yield differs(model, theirs, value.raw, job.place(value))

@@ -11,8 +11,6 @@ TRIAL = 1_000
 """Runs with fewer iterations are trials: their options are often copied from the long run."""
 FEW = 10
 """Runs with fewer iterations only measure the step time, or come from a script that evaluates and does not train."""
-SOME = 100
-"""Runs of wide networks with fewer iterations are trials."""
 LONG = 10_000
 """Runs with more iterations are not shortened trials."""
 SHORTENED = 20
@@ -90,8 +88,9 @@ MEGATRON.add(
         all_of(
             TRAINS,
             a.optimizer == "adam",
+            a.entry.is_in("pretrain_gpt.py", "pretrain_mamba.py", "pretrain_hybrid.py", ""),
             a.hidden_size >= WIDE,
-            a.lr >= 0.002,
+            a.lr >= 0.005,
             a.lr < 0.05,
             ~a.finetune,
             ~a.use_mup.given,
@@ -99,7 +98,7 @@ MEGATRON.add(
         message="--lr {lr} is several times the rate of published runs with Adam and a hidden size of {hidden_size}; a "
         "digit of the exponent may be missing",
         why=(
-            "published wide networks use learning rates of 1e-4 to 1e-3. With several times as much, the loss diverges "
+            "published wide networks use learning rates of 1e-4 to 2e-3. With several times as much, the loss diverges "
             "after the warm-up or earlier"
         ),
         severity=Severity.WARNING,
@@ -108,7 +107,19 @@ MEGATRON.add(
     ),
     refuse(
         "fine-tuning-rate-too-high",
-        all_of(TRAINS, a.optimizer == "adam", a.finetune, a.load.given, a.lr >= 0.002, a.lr < 0.05),
+        all_of(
+            TRAINS,
+            a.entry.is_in("pretrain_gpt.py", ""),
+            a.options_are_complete,
+            a.optimizer == "adam",
+            a.finetune,
+            a.load.given,
+            ~a.freeze_all_layers,
+            ~a.freeze_base_for_mtp,
+            a.hidden_size >= WIDE,
+            a.lr >= 0.005,
+            a.lr < 0.05,
+        ),
         message="--lr {lr} makes Adam move every weight by about this much per step, so with --finetune the loaded "
         "weights are lost in a few steps; a digit of the exponent may be missing",
         why="published fine-tuning uses 1e-6 to 1e-4, and adapters up to 1e-3",
@@ -334,18 +345,6 @@ MEGATRON.add(
         upstream="megatron/core/optimizer/__init__.py:524",
     ),
     refuse(
-        "query-groups-left-out",
-        all_of(a.group_query_attention, ~a.num_query_groups.given, a.num_attention_heads > 1),
-        message=(
-            "--group-query-attention is given without --num-query-groups, so all {num_attention_heads} heads share "
-            "one key and value head"
-        ),
-        why="the default is one group, which is multi-query attention",
-        severity=Severity.WARNING,
-        at=(a.group_query_attention,),
-        upstream=WEIGHTS,
-    ),
-    refuse(
         "balance-coefficient-without-loss",
         all_of(
             TRAINS,
@@ -383,14 +382,16 @@ MEGATRON.add(
         all_of(
             TRAINS,
             a.entry.is_in("pretrain_gpt.py", ""),
+            a.options_are_complete,
             ~a.bf16,
             ~a.fp16,
+            ~a.deterministic_mode,
             any_of(
                 a.train_iters >= LONG,
                 a.train_samples >= a.global_batch_size * LONG,
                 all_of(
                     a.hidden_size >= WIDE // 2,
-                    any_of(a.train_iters >= SOME, a.train_samples >= a.global_batch_size * SOME),
+                    any_of(a.train_iters >= TRIAL, a.train_samples >= a.global_batch_size * TRIAL),
                 ),
             ),
         ),
@@ -419,6 +420,7 @@ MEGATRON.add(
         severity=Severity.WARNING,
         at=(a.moe_aux_loss_coeff, a.moe_z_loss_coeff),
         upstream="https://arxiv.org/abs/2101.03961",
+        after=("megatron/balance-coefficient-without-loss", "megatron/sinkhorn-with-auxiliary-loss"),
     ),
     refuse(
         "prediction-loss-outweighs",

@@ -65,7 +65,7 @@ MEGATRON.add(
             "training ends after {train_samples} samples, within the warm-up of {lr_warmup_samples} samples, so --lr "
             "is never reached"
         ),
-        severity=Severity.WARNING,
+        severity=Severity.NOTE,
         at=(a.train_samples, a.lr_warmup_samples),
         after=("megatron/warmup-over-decay",),
     ),
@@ -161,6 +161,18 @@ MEGATRON.add(
         severity=Severity.WARNING,
         at=(a.manual_gc_interval,),
         fixes=(put(a.manual_gc),),
+    ),
+    refuse(
+        "query-groups-left-out",
+        all_of(a.group_query_attention, ~a.num_query_groups.given, a.num_attention_heads > 1),
+        message=(
+            "--group-query-attention is given without --num-query-groups, so all {num_attention_heads} heads share "
+            "one key and value head"
+        ),
+        why="the default is one group, which is multi-query attention",
+        severity=Severity.WARNING,
+        at=(a.group_query_attention,),
+        upstream="megatron/training/arguments.py",
     ),
     refuse(
         "latent-rank-left-out",

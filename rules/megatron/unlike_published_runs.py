@@ -1,15 +1,21 @@
 """Values, and networks, that no published run has: a line or a digit is probably missing."""
 
 from preflight.lint.constraint import ConstraintSet, put, refuse
-from preflight.rules.megatron.option_names import TRAINING, a, all_of, any_of, gated
+from preflight.rules.megatron.option_names import TRAINING, a, all_of, any_of, gated, moe
 from preflight.source.finding import Severity
 
 MEGATRON = ConstraintSet("megatron", why="no check covers this value, and the run is not the one that was intended")
 TRAINS = all_of(~a.skip_train, a.entry_trains)
+PLAIN = a.entry.is_in("pretrain_gpt.py", "")
+HYBRID = a.entry.is_in("pretrain_mamba.py", "pretrain_hybrid.py")
+COMPLETE = a.options_are_complete
+"""For checks of options that are not given: the caller of the script, or a fork, may have another way to give them."""
 WEIGHTS = "megatron/training/arguments.py"
 LEARNED = a.position_embedding_type == "learned_absolute"
 ROTARY = any_of(a.rotary_base.given, a.rotary_percent.given, a.use_rope_scaling, a.rotary_interleaved)
 """Options that only rotary positions read."""
+LONG = 4_096
+"""Sequences of this length need rotary positions with a large base."""
 WIDE = 1_024
 """Test networks are narrower, and have any combination of parts."""
 RMS = all_of(TRAINS, a.normalization == "RMSNorm", a.hidden_size >= WIDE)
@@ -17,7 +23,7 @@ RMS = all_of(TRAINS, a.normalization == "RMSNorm", a.hidden_size >= WIDE)
 MEGATRON.add(
     refuse(
         "rotary-options-without-rope",
-        all_of(TRAINS, LEARNED, ROTARY, ~a.multi_latent_attention),
+        all_of(TRAINS, COMPLETE, LEARNED, ROTARY, ~a.multi_latent_attention),
         message="the rotary options have no effect, because --position-embedding-type is learned_absolute",
         why=(
             "learned_absolute is also the default. The model gets a table of learned positions, to which rotary weights "
@@ -31,12 +37,19 @@ MEGATRON.add(
     ),
     refuse(
         "learned-positions-with-rms-norm",
-        all_of(RMS, LEARNED, any_of(gated, a.entry.is_in("pretrain_mamba.py", "pretrain_hybrid.py")), ~ROTARY),
-        message=(
-            "--position-embedding-type is learned_absolute, but published networks with RMSNorm and a gated MLP have "
-            "rotary positions, and hybrid ones have rotary positions or none"
+        all_of(
+            RMS,
+            COMPLETE,
+            ~a.position_embedding_type.given,
+            LEARNED,
+            any_of(all_of(PLAIN, gated), HYBRID),
+            ~ROTARY,
         ),
-        why="learned_absolute is also the default. A line such as --position-embedding-type rope may be missing",
+        message=(
+            "--position-embedding-type is not given, so positions are learned, but published networks with RMSNorm and a "
+            "gated MLP have rotary positions, and hybrid ones have rotary positions or none"
+        ),
+        why="learned_absolute is the default. A line such as --position-embedding-type rope may be missing",
         severity=Severity.WARNING,
         at=(a.position_embedding_type, a.normalization),
         upstream=WEIGHTS,
@@ -44,7 +57,19 @@ MEGATRON.add(
     ),
     refuse(
         "gate-missing-with-rms-norm",
-        all_of(RMS, a.position_embedding_type == "rope", ~a.add_bias_linear, ~a.gated_linear_unit, ~a.squared_relu),
+        all_of(
+            RMS,
+            PLAIN,
+            COMPLETE,
+            a.position_embedding_type == "rope",
+            ~a.add_bias_linear,
+            ~a.gated_linear_unit,
+            ~a.squared_relu,
+            ~moe,
+            a.spec.is_none,
+            a.hybrid_override_pattern.is_none,
+            a.hybrid_layer_pattern.is_none,
+        ),
         message=(
             "the MLP has no gate and uses GELU, but published networks with RMSNorm and rotary positions have a gated "
             "MLP or a squared ReLU"
@@ -60,16 +85,21 @@ MEGATRON.add(
         "norm-left-out",
         all_of(
             TRAINS,
+            PLAIN,
+            COMPLETE,
             a.position_embedding_type == "rope",
+            a.rotary_percent >= 1,
             a.swiglu,
             ~a.add_bias_linear,
             ~a.normalization.given,
+            ~a.layernorm_zero_centered_gamma,
+            ~a.apply_layernorm_1p,
             a.normalization == "LayerNorm",
             a.hidden_size >= WIDE,
         ),
         message=(
-            "--normalization is not given, so the norms are LayerNorm, but published networks with rotary positions and "
-            "SwiGLU have RMSNorm"
+            "--normalization is not given, so the norms are LayerNorm, but most published networks with rotary positions "
+            "and SwiGLU have RMSNorm"
         ),
         why="weights of an RMSNorm have no biases for a LayerNorm, and train to other values",
         severity=Severity.WARNING,
@@ -80,12 +110,13 @@ MEGATRON.add(
     ),
     refuse(
         "biases-with-rms-norm",
-        all_of(RMS, a.position_embedding_type == "rope", a.swiglu, a.add_bias_linear),
+        all_of(RMS, COMPLETE, a.position_embedding_type == "rope", a.swiglu, a.add_bias_linear),
         message=(
-            "every linear layer has a bias, but published networks with RMSNorm, rotary positions and SwiGLU have none"
+            "every linear layer has a bias, but most published networks with RMSNorm, rotary positions and SwiGLU have "
+            "none"
         ),
         why="biases are the default, and weights of such a network have none for them. --disable-bias-linear may be missing",
-        severity=Severity.WARNING,
+        severity=Severity.NOTE,
         at=(a.normalization, a.swiglu),
         upstream=WEIGHTS,
         after=("differs-from-published", "megatron/shared-experts-with-bias"),
@@ -106,11 +137,11 @@ MEGATRON.add(
             TRAINS,
             a.position_embedding_type == "rope",
             a.rotary_base.given,
-            a.rotary_base < 10_000,
-            a.seq_length >= WIDE,
+            a.rotary_base < 1_000,
+            a.seq_length >= LONG,
             a.hidden_size >= WIDE,
         ),
-        message="--rotary-base {rotary_base} is less than 10000, the smallest base of published language models",
+        message="--rotary-base {rotary_base} is less than 1000, but most published language models have 10000 or more",
         why="positions repeat within the sequence, so distant tokens look close. A digit may be missing",
         severity=Severity.WARNING,
         at=(a.rotary_base,),
@@ -119,8 +150,8 @@ MEGATRON.add(
     ),
     refuse(
         "weight-decay-above-published",
-        all_of(TRAINS, a.weight_decay >= 1, a.weight_decay < 10),
-        message="--weight-decay {weight_decay} is at least ten times that of published runs (0.1 or less)",
+        all_of(TRAINS, a.optimizer == "adam", a.weight_decay >= 5, a.weight_decay < 10),
+        message="--weight-decay {weight_decay} is far above that of most published runs with Adam (0.1 or less)",
         why="weights shrink much faster than intended. The decimal point may be in the wrong place",
         severity=Severity.WARNING,
         at=(a.weight_decay,),
@@ -131,6 +162,7 @@ MEGATRON.add(
         all_of(
             TRAINS,
             ~a.finetune,
+            ~a.use_mup,
             any_of(a.init_method_std >= 0.1, all_of(a.init_method_std >= 0.05, a.hidden_size >= WIDE)),
         ),
         message="--init-method-std {init_method_std} makes the initial weights much larger than usual (0.006 to 0.03)",
@@ -167,6 +199,7 @@ MEGATRON.add(
         "latent-norm-left-out",
         all_of(
             TRAINS,
+            COMPLETE,
             a.multi_latent_attention,
             ~a.qk_layernorm,
             a.num_experts > 1,
@@ -186,8 +219,8 @@ MEGATRON.add(
     ),
     refuse(
         "clipping-too-weak",
-        all_of(TRAINS, a.clip_grad >= 50),
-        message="--clip-grad {clip_grad} hardly ever clips, but nearly all published runs clip at 1, and none above 10",
+        all_of(TRAINS, a.clip_grad >= 50, a.clip_grad <= 1_000),
+        message="--clip-grad {clip_grad} hardly ever clips, but most published runs clip at 1",
         why="one batch with a large gradient can then undo many steps. The decimal point may be missing",
         severity=Severity.WARNING,
         at=(a.clip_grad,),
@@ -197,7 +230,9 @@ MEGATRON.add(
         "fine-tuning-without-base",
         all_of(
             TRAINS,
-            a.entry.is_in("pretrain_gpt.py", ""),
+            PLAIN,
+            COMPLETE,
+            ~a.mock_data,
             a.finetune,
             a.load.is_none,
             a.pretrained_checkpoint.is_none,

@@ -19,9 +19,8 @@ DEEPER = a["model.model_config.mtp_loss_factor"]
 WIDTH = a["model.model_config.initializer_range"]
 WIDE = 4_096
 """The hidden size of networks with 7B parameters and more."""
-FEW = 10
-"""The shortest schedule in the published configs has 4000 steps."""
 BASE = a["model.model_config.theta"]
+LENGTH = a["model.model_config.seq_length"]
 
 MINDFORMERS.add(
     refuse(
@@ -32,7 +31,7 @@ MINDFORMERS.add(
         message="gradients_mean True divides gradients by the number of devices once more, in semi_auto_parallel mode",
         why=(
             "the loss is already an average over all samples, so gradients become smaller, and are clipped less. "
-            "Published configs use True only with parallel_mode 0"
+            "Nearly all published configs of language models with this mode use False"
         ),
         severity=Severity.WARNING,
         at=(MEAN,),
@@ -41,8 +40,8 @@ MINDFORMERS.add(
     ),
     refuse(
         "schedule-of-few-steps",
-        all_of(training, STEPS > 0, STEPS <= FEW),
-        message="total_steps {lr_schedule.total_steps} ends the learning-rate schedule after that many steps",
+        all_of(training, STEPS == 1, a["runner_config.stop_step"] != 1),
+        message="total_steps 1 ends the learning-rate schedule after one step",
         why=(
             "the rest of the run trains at the last rate of the schedule, which is often 0. The default -1 means the "
             "number of steps of the run; its sign may be missing"
@@ -55,7 +54,7 @@ MINDFORMERS.add(
     ),
     refuse(
         "learning-rate-too-high-for-size",
-        all_of(training, HIDDEN >= WIDE, RATE >= 0.002, RATE < 0.05, a["model.model_config.pet_config"].is_none),
+        all_of(training, HIDDEN >= WIDE, RATE >= 0.005, RATE < 0.05, a["model.model_config.pet_config"].is_none),
         message=(
             "learning_rate {lr_schedule.learning_rate} is several times that of published configs with a hidden size of "
             "{model.model_config.hidden_size}; a digit of the exponent may be missing"
@@ -112,7 +111,12 @@ MINDFORMERS.add(
     refuse(
         "init-out-of-range",
         all_of(
-            training, a["run_mode"] == "train", HIDDEN >= 1_024, any_of(WIDTH >= 0.05, all_of(WIDTH > 0, WIDTH < 0.003))
+            mcore,
+            training,
+            a["run_mode"] == "train",
+            any_of(a["load_checkpoint"].is_none, a["load_checkpoint"] == ""),
+            HIDDEN >= 1_024,
+            any_of(WIDTH >= 0.05, all_of(WIDTH > 0, WIDTH < 0.003)),
         ),
         message="initializer_range {model.model_config.initializer_range} is far from the usual 0.006 to 0.02",
         why="initial weights that are too large make gradients overflow, and weights that are too small make them fade",
@@ -122,8 +126,9 @@ MINDFORMERS.add(
     ),
     refuse(
         "rotary-base-small",
-        all_of(legacy, training, BASE > 0, BASE < 10_000, HIDDEN >= 1_024),
-        message="theta {model.model_config.theta} is less than 10000, the smallest base of published language models",
+        all_of(legacy, training, BASE > 0, BASE < 1_000, HIDDEN >= 1_024, LENGTH >= 4_096),
+        message="theta {model.model_config.theta} is less than 1000, but most published language models have 10000 or "
+        "more",
         why="positions repeat within the sequence, so distant tokens look close. A digit may be missing",
         severity=Severity.WARNING,
         at=(BASE,),

@@ -8,8 +8,7 @@ from preflight.rules.mindspeed.shorthand import a
 from preflight.source.finding import Severity
 
 ROTARY = "mindspeed_llm/core/models/common/embeddings/rotary_pos_embedding.py"
-LORA = all_of(a.lora_target_modules.length > 0, a.lora_r > 0, a.lora_alpha > 0)
-SOME, WIDE = 100, 2_048
+SOME, WIDE = 1_000, 2_048
 """Runs with fewer iterations, or narrower networks, are trials."""
 
 MINDSPEED_LLM = ConstraintSet("mindspeed-llm", why="no check covers this value, and weights see other positions")
@@ -21,15 +20,13 @@ MINDSPEED_LLM.add(
             any_of(
                 a.low_freq_factor != 1,
                 a.high_freq_factor != 4,
-                a.original_max_position_embeddings != 8_192,
                 a.rope_scaling_factor < 1,
             ),
         ),
-        at=(a.low_freq_factor, a.high_freq_factor, a.original_max_position_embeddings, a.rope_scaling_factor),
+        at=(a.low_freq_factor, a.high_freq_factor, a.rope_scaling_factor),
         message=(
-            "the frequencies are scaled with --low-freq-factor {low_freq_factor}, --high-freq-factor {high_freq_factor}, "
-            "--original-max-position-embeddings {original_max_position_embeddings} and --rope-scaling-factor "
-            "{rope_scaling_factor}, but every published Llama model has 1, 4, 8192 and a factor above 1"
+            "the frequencies are scaled with --low-freq-factor {low_freq_factor}, --high-freq-factor {high_freq_factor} "
+            "and --rope-scaling-factor {rope_scaling_factor}, but published Llama models have 1, 4 and a factor above 1"
         ),
         why="the weights were trained with other frequencies, so the model attends to other positions than it learned",
         severity=Severity.WARNING,
@@ -61,25 +58,10 @@ MINDSPEED_LLM.add(
         upstream=ROTARY,
     ),
     refuse(
-        "lora-scale-unusual",
-        all_of(
-            LORA,
-            a.lora_alpha < a.lora_r * 64,
-            any_of(a.lora_alpha >= a.lora_r * 16, a.lora_alpha * 6 <= a.lora_r),
-        ),
-        at=(a.lora_alpha, a.lora_r),
-        message=(
-            "--lora-alpha {lora_alpha} with --lora-r {lora_r} scales the adapters by the quotient, but published scripts "
-            "have twice the rank as alpha"
-        ),
-        why="the adapters change the model far more, or far less, than intended. A digit may be missing or extra",
-        severity=Severity.WARNING,
-        upstream="mindspeed_llm/tasks/posttrain/lora/utils.py",
-        after=("mindspeed-llm/lora-scaled-too-much",),
-    ),
-    refuse(
         "dpo-beta-out-of-range",
-        all_of(a.stage == "dpo", a.dpo_beta.given, any_of(a.dpo_beta >= 5, a.dpo_beta <= 0.001)),
+        all_of(
+            a.stage == "dpo", a.dpo_loss_type != "ipo", a.dpo_beta.given, any_of(a.dpo_beta >= 5, a.dpo_beta <= 0.001)
+        ),
         at=(a.dpo_beta,),
         message="--dpo-beta {dpo_beta} is far from the usual 0.1",
         why=(
@@ -91,7 +73,15 @@ MINDSPEED_LLM.add(
     ),
     refuse(
         "fine-tunes-in-float32",
-        all_of(a.stage == "sft", ~a.bf16, ~a.fp16, a.hidden_size >= WIDE, a.train_iters >= SOME),
+        all_of(
+            a.stage == "sft",
+            a.options_are_complete,
+            ~a.bf16,
+            ~a.fp16,
+            ~a.deterministic_mode,
+            a.hidden_size >= WIDE,
+            a.train_iters >= SOME,
+        ),
         at=(a.stage,),
         message="neither --bf16 nor --fp16 is given, so the model is fine-tuned in float32",
         why="float32 needs twice the memory for activations and is several times slower. A line may be missing",

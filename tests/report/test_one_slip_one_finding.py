@@ -20,6 +20,11 @@ SLIPS = [
     ("--save /ckpt/a --load", "--load", "megatron/nothing-saved"),
     ("--lr-decay-iters 200000", "--lr-decay-iters 20000", "megatron/decay-far-too-early"),
     ("--lr-decay-iters 200000", "--lr-decay-iters 40000", "megatron/decay-far-too-early"),
+    (
+        "--moe-router-topk 2",
+        "--moe-router-topk 2 --moe-router-load-balancing-type none --moe-aux-loss-coeff 0.1",
+        "megatron/balance-coefficient-without-loss",
+    ),
     ("--swiglu", "--swiglu --quick-geglu --glu-linear-offset 1.0", "megatron/quick-geglu-with-swiglu"),
     ("--num-experts 16", "--num-experts 12", "experts-not-divisible"),
     ("--moe-router-topk 2", "--moe-router-topk 20", "megatron/top-k-over-experts"),

@@ -36,6 +36,10 @@ _CLAUSES = {
         "the entry script may define additional options",
     ),
     "entry_trains": ("the entry script trains", "the entry script only generates text or evaluates"),
+    "options_are_complete": (
+        "the command has only known options, and the caller of the script adds none",
+        "the command may have additional options",
+    ),
     "target_is_stated": ("the release is stated", "the release is not stated"),
     "use_dist_ckpt": ("the checkpoint format is a distributed one", "the checkpoint format is `torch`"),
     "hybrid_has_pipes": (

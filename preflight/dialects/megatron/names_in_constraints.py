@@ -56,6 +56,7 @@ DERIVED = frozenset(
         "entry_is_known",  # the entry script defines no additional options
         "entry_is_shipped",  # releases contain the entry script, with the options that it adds there
         "entry_trains",
+        "options_are_complete",  # the caller of the script adds none, and each is an option of a release
         "target_is_stated",
         "core_release",  # of Megatron-LM, even for an undescribed release
         "adam_in_place",  # MindSpeed's Adam is known to update in place

@@ -171,6 +171,7 @@ _READS_FILE = lazy_pattern(r"^--(?!eval-)(\w+-)?(config|conf|yaml|cfg|args)([-_]
 _SETS_LAYOUT = lazy_pattern(
     r"(pipe|parallel|layout|partition|shard|stage|strategy)[\w-]*-(config|file|json|plan|path)$|-(layout|strategy)-"
 )
+_ANY = lazy_pattern("")
 _SPLITS_LAYERS = lazy_pattern(
     r"^--(?:[\w-]+-)?(?:split-(?:spec|layers?|points?)|(?:stage|pipeline|pp)(?:-[\w-]+)?-(?:layers|blocks|split|spec)|"
     r"layers?-(?:split|partition|allocation|per-stage))$"
@@ -216,6 +217,7 @@ def seed(run: Run, outside: Outside, count: Value, lost: str | None) -> None:
     run.derive("entry", spelled.entry)
     _seed_entry(run, parsed, spelled, outside.entry)
     run.derive("entry_is_known", outside.entry_known)
+    run.derive("options_are_complete", not (parsed.open or parsed.assumed or _foreign(spelled, _ANY)))
     device = outside.cluster.device
     known = (
         Value(device.architecture, Origin.DERIVED, note=device.name)
