@@ -8,6 +8,8 @@ MEGATRON = ConstraintSet("megatron", why="the learning rate is still rising when
 TRAINS = all_of(~a.skip_train, a.entry_trains)
 TRIAL = 100
 """A run with fewer iterations is a trial rather than a training run."""
+LONG = 1_000
+"""Trials with samples are often longer, and keep the schedule of the long run."""
 LATENT = any_of(a.q_lora_rank.given, a.qk_head_dim.given, a.qk_pos_emb_head_dim.given, a.v_head_dim.given)
 
 ONE_P = any_of(a.layernorm_zero_centered_gamma, a.apply_layernorm_1p)
@@ -58,14 +60,13 @@ MEGATRON.add(
             a.lr_warmup_samples > 0,
             a.lr_decay_samples.given,
             a.lr_warmup_samples >= a.train_samples,
-            ~a.exit_interval.given,
-            ~a.exit_duration_in_mins.given,
+            a.train_samples >= a.global_batch_size * LONG,
         ),
         message=(
             "training ends after {train_samples} samples, within the warm-up of {lr_warmup_samples} samples, so --lr "
             "is never reached"
         ),
-        severity=Severity.NOTE,
+        severity=Severity.WARNING,
         at=(a.train_samples, a.lr_warmup_samples),
         after=("megatron/warmup-over-decay",),
     ),

@@ -26,9 +26,11 @@ https://arxiv.org/abs/1412.6980v9#section-4
 MindFormers v1.5.0, mindformers/core/optim/adamw.py, AdamW; mindformers/core/lr/lr_schedule.py, _get_warmup_steps
 """
 
+import math
 from collections.abc import Iterator
 
 from preflight import Finding, Job, Message, Severity, Value, rule
+from preflight.run.version_ranges import matches
 
 ADAM = "adam"
 HIGHEST_RATE = 0.05
@@ -43,6 +45,12 @@ HIGHEST_EPSILON = 0.1
 """From here on, epsilon outweighs the average of the squared gradients."""
 MOST_WARMUP = 0.3
 """The longest warm-up in the published configs is a tenth of the run."""
+
+
+def _largest(job: Job) -> float:
+    """The largest share of the run that is not an error: before 1.6, the trainer computes the steps itself, and accepts
+    more than the whole run."""
+    return math.inf if matches(job.target.version, "<1.6") else 1
 
 
 @rule(severity=Severity.WARNING, frameworks=("mindformers",), reads=("optimizer", "lr_schedule"))
@@ -72,7 +80,7 @@ def check(job: Job) -> Iterator[Finding]:
     if (eps := _number(job, "optimizer.eps")) is not None and eps[1] >= HIGHEST_EPSILON:
         message = Message("eps is {eps}, but usual values are 1e-8 to 1e-15; a minus sign may be missing", eps=eps[1])
         yield Finding(message, job.place(eps[0]), key=eps[0].key)
-    if (ratio := _number(job, "lr_schedule.warmup_ratio")) is not None and MOST_WARMUP <= ratio[1] <= 1:
+    if (ratio := _number(job, "lr_schedule.warmup_ratio")) is not None and MOST_WARMUP <= ratio[1] <= _largest(job):
         message = Message(
             "warmup_ratio is {ratio}, so the warm-up takes a large part of the run; published configs use 0.1 or less",
             ratio=ratio[1],
