@@ -128,7 +128,7 @@ def test_names_of_cases_are_unique_in_a_file() -> None:
         assert len(names) == len(set(names)), path.name
 
 
-NUMBERS = {"": 83, "megatron": 795, "mindspeed": 470, "mindformers": 433, "frontends": 372}
+NUMBERS = {"": 83, "megatron": 796, "mindspeed": 470, "mindformers": 433, "frontends": 372}
 """Folder below rules/ → the number of its rules; whoever adds or drops one changes this on purpose."""
 
 

@@ -233,6 +233,7 @@ SLIME.add(
         all_of(
             a.rollout_batch_size.is_set,
             ~a.debug_train_only,
+            ~a.rollout_external_engine_addrs.given,
             a.sglang_mem_fraction_static.is_set,
             any_of(a.sglang_mem_fraction_static >= 1, a.sglang_mem_fraction_static <= 0),
         ),

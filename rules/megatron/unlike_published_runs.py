@@ -1,4 +1,4 @@
-"""Values, and networks, that no published run has: a line or a digit is probably missing."""
+"""Values, and networks, that hardly any published run has: a line or a digit is probably missing."""
 
 from preflight.lint.constraint import ConstraintSet, put, refuse
 from preflight.rules.megatron.option_names import TRAINING, a, all_of, any_of, gated, moe
@@ -46,8 +46,8 @@ MEGATRON.add(
             ~ROTARY,
         ),
         message=(
-            "--position-embedding-type is not given, so positions are learned, but published networks with RMSNorm and a "
-            "gated MLP have rotary positions, and hybrid ones have rotary positions or none"
+            "--position-embedding-type is not given, so positions are learned, but most published networks with RMSNorm "
+            "and a gated MLP have rotary positions, and hybrid ones have rotary positions or none"
         ),
         why="learned_absolute is the default. A line such as --position-embedding-type rope may be missing",
         severity=Severity.WARNING,
@@ -71,8 +71,8 @@ MEGATRON.add(
             a.hybrid_layer_pattern.is_none,
         ),
         message=(
-            "the MLP has no gate and uses GELU, but published networks with RMSNorm and rotary positions have a gated "
-            "MLP or a squared ReLU"
+            "the MLP has no gate and uses GELU, but most published networks with RMSNorm and rotary positions have a "
+            "gated MLP or a squared ReLU"
         ),
         why="--swiglu may be missing. The network is then smaller, and weights of the intended one do not load",
         severity=Severity.WARNING,
@@ -182,17 +182,20 @@ MEGATRON.add(
     ),
     refuse(
         "decoupled-rate-too-high",
-        all_of(TRAINS, a.optimizer == "adam", any_of(a.decoupled_lr >= 0.02, a.decoupled_min_lr > a.decoupled_lr)),
-        message=(
-            "--decoupled-lr {decoupled_lr} with --decoupled-min-lr {decoupled_min_lr} is far above a usual rate, or "
-            "below its own minimum"
-        ),
-        why=(
-            "the rates apply to the input and output layers, and no check covers them. The sign or a digit of an "
-            "exponent may be missing"
-        ),
+        all_of(TRAINS, a.optimizer == "adam", a.decoupled_lr >= 0.02),
+        message="--decoupled-lr {decoupled_lr} is far above a usual rate; the sign or a digit of the exponent may be missing",
+        why="this rate applies to the input and output layers, whose weights Adam then moves by about this much per step",
         severity=Severity.WARNING,
-        at=(a.decoupled_lr, a.decoupled_min_lr),
+        at=(a.decoupled_lr,),
+        upstream="megatron/core/optimizer/__init__.py",
+    ),
+    refuse(
+        "decoupled-minimum-above-rate",
+        all_of(TRAINS, a.lr_decay_style != "constant", a.decoupled_min_lr > a.decoupled_lr),
+        message="--decoupled-min-lr {decoupled_min_lr} is above --decoupled-lr {decoupled_lr}, so the rate rises",
+        why="the rates apply to the input and output layers, and no check compares them",
+        severity=Severity.WARNING,
+        at=(a.decoupled_min_lr, a.decoupled_lr),
         upstream="megatron/core/optimizer/__init__.py",
     ),
     refuse(

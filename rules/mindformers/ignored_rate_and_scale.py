@@ -52,8 +52,8 @@ def half_unscaled(job: Job) -> Iterator[Finding]:
     """The network computes in float16, but the loss is not scaled.
 
     ## What it does
-    Finds training runs with `compute_dtype` float16, which is the default of most network classes, whose `MFTrainOneStepCell` has a `scale_sense` of 1, which is also
-    the default.
+    Finds training runs that compute in float16, which is the default of most network classes, and whose
+    `MFTrainOneStepCell` has a `scale_sense` of 1, which is also the default.
 
     ## Why is this bad?
     Float16 gradients below 6e-8 are rounded to 0. Without a loss scale, most of them are lost, and the weights hardly

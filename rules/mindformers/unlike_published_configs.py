@@ -1,4 +1,4 @@
-"""Values of MindFormers that no published config has: a digit, a sign or a line is probably missing."""
+"""Values of MindFormers that hardly any published config has: a digit, a sign or a line is probably missing."""
 
 from preflight.lint.constraint import ConstraintSet, put, refuse
 from preflight.lint.expressions import all_of, any_of

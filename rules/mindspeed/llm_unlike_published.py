@@ -1,4 +1,4 @@
-"""Values of MindSpeed-LLM that no published script has: a digit or a line is probably missing."""
+"""Values of MindSpeed-LLM that hardly any published script has: a digit or a line is probably missing."""
 
 from __future__ import annotations
 

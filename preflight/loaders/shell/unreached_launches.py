@@ -123,7 +123,9 @@ def _slip(name: str, around: Node, tree: Tree, commands: Commands) -> tuple[Span
     """The place where a script gives a variable a value, or a default, that matches no branch of a case, and the
     intended branch."""
     variable = commands.state.variables.get(name)
-    if around.type != "case_statement" or variable is None or variable.array or variable.sometimes:
+    if around.type != "case_statement" or variable is None or name in commands.state.held:
+        return None, ""
+    if variable.array or variable.sometimes:
         return None, ""
     place, text = variable.place, variable.place.source.text
     found = _DEFAULT.match(text, place.start) or _PLAIN.match(text, place.start)
